@@ -9,6 +9,7 @@
 //! | `messages` | [`Messages`] both ways for one task; [`Receiver`] and [`Sender`] for two, after [`Messages::into_split`] |
 //! | `bytes` | [`ByteStream`]: a stream of bytes in packets, for programs of which both ends are one's own |
 //! | [`v1`] | the same for peers that do not speak v2: [`accept`] gives their stream back, with the bytes to read first |
+//! | `cover` | [`Sender::cover`]: decoys while there is nothing to send |
 //! | `patience` | [`Patience`]: how long a message that has begun is waited for |
 //! | `incoming`, `outgoing` | reading and writing, for all of them |
 //!
@@ -54,6 +55,7 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod cover;
 mod handshake;
 mod incoming;
 mod messages;

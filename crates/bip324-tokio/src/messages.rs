@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 
+use sealway_bip324::decoy::Decoys;
 use sealway_bip324::stream::{self, Directions, Framing, Outgoing, Packets, Received, Sent, TransportError};
 use sealway_bip324::{Kind, PacketSealer, Role};
 use tokio::io::{AsyncRead, AsyncWrite, ReadHalf, WriteHalf};
@@ -66,6 +67,11 @@ impl<IO> Messages<IO> {
     /// How long a message that has begun is waited for.
     pub const fn set_patience(&mut self, patience: Patience) {
         self.incoming.timer.patience = patience;
+    }
+
+    /// Sends decoys by a policy from here on, as [`Outgoing::set_decoys`] does; `None` sends none. Halves keep it.
+    pub fn set_decoys(&mut self, decoys: Option<Decoys>) {
+        self.outgoing.set_decoys(decoys);
     }
 
     /// Halves over a stream that can itself be split, such as `TcpStream::into_split`: they share nothing.

@@ -4,6 +4,11 @@
 //! it from a message of its length. Sizes of messages still show if decoys do not cover them; what is hidden depends on the
 //! policy, and none here is claimed to withstand an analyst.
 
+use std::fmt;
+
+use sealway_aead::keystream;
+use zeroize::Zeroizing;
+
 use crate::{CONTENTS_MAX, Error};
 
 /// Most decoys for one moment, whatever a shaper says.
@@ -79,14 +84,18 @@ impl DecoyPolicy {
 
     /// Decides by one random number whether a decoy follows a message, and of how many bytes.
     pub const fn decide(&self, random: u64) -> Option<usize> {
-        // The upper half says whether, the lower half how large: by multiplication, the unevenness is below 2^-32 times
-        // the size of the range.
-        let (whether, size) = (random >> 32, random & 0xffff_ffff);
-        if (whether * 100) >> 32 >= self.percent as u64 {
+        // The upper half says whether, the lower half how large.
+        if ((random >> 32) * 100) >> 32 >= self.percent as u64 {
             return None;
         }
+        Some(self.size(random))
+    }
+
+    /// A size of a decoy, by the lower half of a random number.
+    const fn size(&self, random: u64) -> usize {
+        // By multiplication: the unevenness is below 2^-32 times the size of the range.
         let sizes = (self.max - self.min) as u64 + 1;
-        Some(self.min + ((size * sizes) >> 32) as usize)
+        self.min + (((random & 0xffff_ffff) * sizes) >> 32) as usize
     }
 }
 
@@ -96,6 +105,93 @@ impl Shaper for DecoyPolicy {
         let decoy = if ask { self.decide(random) } else { None };
         self.sent = decoy.is_some();
         decoy
+    }
+}
+
+/// A policy with random numbers of its own, for a direction that sends decoys by itself: see
+/// [`Outgoing::set_decoys`](crate::stream::Outgoing::set_decoys).
+pub struct Decoys {
+    policy: DecoyPolicy,
+    numbers: Numbers,
+}
+
+impl Decoys {
+    /// Decides by numbers that follow from `seed`: 32 bytes of a cryptographic generator, others for each direction of each
+    /// connection. Whoever knows them knows which packets are decoys.
+    ///
+    /// A peer refuses decoys that are longer than the messages it takes: Bitcoin Core those above
+    /// [`DEFAULT_CONTENTS_LIMIT`](crate::DEFAULT_CONTENTS_LIMIT).
+    pub fn new(policy: DecoyPolicy, seed: &[u8; 32]) -> Self {
+        let numbers = Numbers::new(seed);
+        Decoys { policy, numbers }
+    }
+
+    /// Decides about one message: the bytes of contents of the decoy that follows it, if one does.
+    ///
+    /// # Errors
+    /// [`Error::Aead`] if there are no random numbers.
+    pub fn after_message(&mut self) -> Result<Option<usize>, Error> {
+        Ok(self.policy.decide(self.numbers.next()?))
+    }
+
+    /// Bytes of contents of a decoy that follows no message.
+    ///
+    /// # Errors
+    /// As [`Decoys::after_message`].
+    pub fn size(&mut self) -> Result<usize, Error> {
+        Ok(self.policy.size(self.numbers.next()?))
+    }
+
+    /// A random number of 64 bits, for the time of a decoy that follows no message.
+    ///
+    /// # Errors
+    /// As [`Decoys::after_message`].
+    pub fn random(&mut self) -> Result<u64, Error> {
+        self.numbers.next()
+    }
+}
+
+impl fmt::Debug for Decoys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Decoys({:?})", self.policy)
+    }
+}
+
+/// Bytes of keystream that are made at a time.
+const NUMBERS_LEN: usize = 256;
+
+/// Random numbers out of a seed: the keystream of ChaCha20, another nonce for each stretch.
+struct Numbers {
+    seed: Zeroizing<[u8; 32]>,
+    /// The stretch that is next.
+    stretch: u64,
+    bytes: Zeroizing<[u8; NUMBERS_LEN]>,
+    /// Bytes of it that have been used.
+    used: usize,
+}
+
+impl Numbers {
+    fn new(seed: &[u8; 32]) -> Self {
+        Numbers {
+            seed: Zeroizing::new(*seed),
+            stretch: 0,
+            bytes: Zeroizing::new([0; NUMBERS_LEN]),
+            used: NUMBERS_LEN,
+        }
+    }
+
+    fn next(&mut self) -> Result<u64, Error> {
+        if self.used == NUMBERS_LEN {
+            let mut nonce = [0; 12];
+            nonce[4..].copy_from_slice(&self.stretch.to_le_bytes());
+            keystream::fill(&self.seed, &nonce, 0, &mut self.bytes[..])?;
+            self.stretch = self.stretch.wrapping_add(1);
+            self.used = 0;
+        }
+        let mut number = [0; 8];
+        number.copy_from_slice(&self.bytes[self.used..self.used + 8]);
+        self.used += 8;
+        Ok(u64::from_le_bytes(number))
     }
 }
 
@@ -151,5 +247,27 @@ mod tests {
         assert!(DecoyPolicy::new(101, 0, 1).is_err());
         assert!(DecoyPolicy::new(1, 2, 1).is_err());
         assert!(DecoyPolicy::new(1, 0, CONTENTS_MAX + 1).is_err());
+    }
+    #[test]
+    fn a_seed_gives_the_same_decoys_again_and_another_seed_others() {
+        let policy = DecoyPolicy::new(5, 0, 300).unwrap();
+        let decoys = |seed: u8| {
+            let mut decoys = Decoys::new(policy, &[seed; 32]);
+            let decided: Vec<_> = (0..10_000).map(|_| decoys.after_message().unwrap()).collect();
+            assert!((0..100).all(|_| decoys.size().unwrap() <= 300));
+            decided
+        };
+        let first = decoys(1);
+        assert!(first == decoys(1) && first != decoys(2));
+        let sizes: Vec<usize> = first.into_iter().flatten().collect();
+        assert!((400..600).contains(&sizes.len()), "{}", sizes.len());
+        assert!(sizes.iter().any(|size| *size < 20) && sizes.iter().any(|size| *size > 280));
+    }
+
+    #[test]
+    fn numbers_do_not_come_again() {
+        let mut numbers = Numbers::new(&[7; 32]);
+        let drawn: std::collections::HashSet<u64> = (0..1000).map(|_| numbers.next().unwrap()).collect();
+        assert_eq!(drawn.len(), 1000);
     }
 }

@@ -3,6 +3,7 @@
 
 mod bytes;
 mod cancel;
+mod decoys;
 mod handshakes;
 mod limits;
 

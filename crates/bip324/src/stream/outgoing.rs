@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::decoy::Decoys;
 use crate::message::{Message, v1};
 use crate::{CONTENTS_MAX, Error, HEADER_LEN, Kind, LENGTH_LEN, Magic, OVERHEAD, PacketSealer, TAG_LEN};
 
@@ -60,6 +61,8 @@ pub struct Outgoing<F> {
     /// Something was written that has not been flushed.
     unflushed: bool,
     sent: Sent,
+    /// What decides about decoys, of packets.
+    decoys: Option<Box<Decoys>>,
 }
 
 impl<F> Outgoing<F> {
@@ -75,6 +78,7 @@ impl<F> Outgoing<F> {
             failed: false,
             unflushed: false,
             sent,
+            decoys: None,
         }
     }
 
@@ -103,14 +107,72 @@ impl<F> Outgoing<F> {
 }
 
 impl Outgoing<PacketSealer> {
-    /// Seals a packet of parts that lie apart. A packet number is used up, so nothing may come between this and telling the
-    /// caller that the message was taken.
+    /// Sends decoys by a policy from here on; `None`, as at first, sends none.
+    ///
+    /// A decoy is sealed right behind the message that it follows and leaves with it. It is left out while as much waits as the
+    /// limit says: a peer that does not read gets none, and what waits is below the limit, one message and one decoy.
+    pub fn set_decoys(&mut self, decoys: Option<Decoys>) {
+        self.decoys = decoys.map(Box::new);
+    }
+
+    /// What [`Outgoing::set_decoys`] set.
+    pub fn decoys(&mut self) -> Option<&mut Decoys> {
+        self.decoys.as_deref_mut()
+    }
+
+    /// Seals a packet of parts that lie apart, and after a message the decoy that follows it, if one does. A packet number is
+    /// used up, so nothing may come between this and telling the caller that the message was taken.
     ///
     /// # Errors
     /// [`Error::ContentsTooLong`] above 2^24 - 1 bytes, after which the direction may go on. Otherwise it is over.
     pub fn seal(&mut self, kind: Kind, parts: &[&[u8]]) -> Result<(), TransportError> {
+        let len = parts.iter().map(|part| part.len()).fold(0, usize::saturating_add);
+        self.packet(kind, len, |wire| {
+            for part in parts {
+                wire.extend_from_slice(part);
+            }
+        })?;
+        match kind {
+            Kind::Genuine => self.follow(),
+            Kind::Decoy => Ok(()),
+        }
+    }
+
+    /// Seals a decoy that follows no message, of a size that the policy allows. None is sealed while something waits to be
+    /// written, or without [`Outgoing::set_decoys`].
+    ///
+    /// # Errors
+    /// Any ends the direction.
+    pub fn seal_cover(&mut self) -> Result<(), TransportError> {
         self.check()?;
-        let got = parts.iter().map(|part| part.len()).fold(0, usize::saturating_add);
+        match &mut self.decoys {
+            Some(decoys) if self.buffer.waiting() == 0 => {
+                let len = decoys.size()?;
+                self.decoy(len)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Seals the decoy that follows a message, if one does and there is room.
+    fn follow(&mut self) -> Result<(), TransportError> {
+        let Some(decoys) = &mut self.decoys else {
+            return Ok(());
+        };
+        match decoys.after_message()? {
+            Some(len) if self.buffer.in_the_way().is_empty() => self.decoy(len),
+            _ => Ok(()),
+        }
+    }
+
+    fn decoy(&mut self, len: usize) -> Result<(), TransportError> {
+        // What is in it does not show.
+        self.packet(Kind::Decoy, len, |wire| wire.resize(wire.len() + len, 0))
+    }
+
+    /// Seals a packet whose contents, `got` bytes, are appended by `fill`.
+    fn packet(&mut self, kind: Kind, got: usize, fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), TransportError> {
+        self.check()?;
         if got > CONTENTS_MAX {
             let limit = CONTENTS_MAX;
             return Err(Error::ContentsTooLong { got, limit }.into());
@@ -119,9 +181,7 @@ impl Outgoing<PacketSealer> {
         let start = wire.len();
         wire.reserve(got + OVERHEAD);
         wire.extend_from_slice(&[0; LENGTH_LEN + HEADER_LEN]);
-        for part in parts {
-            wire.extend_from_slice(part);
-        }
+        fill(wire);
         wire.extend_from_slice(&[0; TAG_LEN]);
         if let Err(error) = self.framing.seal_in_place(kind, &[], &mut wire[start..]) {
             wire.truncate(start);
@@ -173,5 +233,61 @@ impl<F> Output for Outgoing<F> {
         self.failed |= done.is_err();
         self.unflushed &= done.is_err();
         Ok(done?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decoy::DecoyPolicy;
+    use crate::fschacha::SendChain;
+
+    /// A direction that takes nothing more while 100 bytes wait, and sends a decoy of 30 bytes after every message.
+    fn outgoing() -> Outgoing<PacketSealer> {
+        let chain = SendChain::new(&[1; 32], &[2; 32]).unwrap();
+        let mut outgoing = Outgoing::new(PacketSealer::new(chain), 100);
+        let policy = DecoyPolicy::new(100, 10, 10).unwrap();
+        outgoing.set_decoys(Some(Decoys::new(policy, &[3; 32])));
+        outgoing
+    }
+
+    fn counts(outgoing: &Outgoing<PacketSealer>) -> (u64, u64, usize) {
+        (outgoing.sent().messages, outgoing.sent().decoys, outgoing.waiting())
+    }
+
+    #[test]
+    fn a_decoy_follows_its_message_while_there_is_room() {
+        let mut outgoing = outgoing();
+        outgoing.seal(Kind::Genuine, &[b"12345", b"67890"]).unwrap();
+        assert_eq!(counts(&outgoing), (1, 1, 60));
+        outgoing.seal(Kind::Genuine, &[&[0; 19]]).unwrap();
+        assert_eq!(counts(&outgoing), (2, 2, 129));
+        // As much waits as the limit says: the message that is taken all the same brings no decoy.
+        outgoing.seal(Kind::Genuine, &[b""]).unwrap();
+        assert_eq!(counts(&outgoing), (3, 2, 149));
+        outgoing.wrote(Ok(149)).unwrap();
+        outgoing.seal(Kind::Genuine, &[&[0; 80]]).unwrap();
+        assert_eq!(counts(&outgoing), (4, 2, 100));
+        // One that is asked for brings no other.
+        outgoing.wrote(Ok(100)).unwrap();
+        outgoing.seal(Kind::Decoy, &[b""]).unwrap();
+        assert_eq!(counts(&outgoing), (4, 3, 20));
+    }
+
+    #[test]
+    fn cover_is_sealed_only_while_nothing_waits() {
+        let mut outgoing = outgoing();
+        for _ in 0..3 {
+            outgoing.seal_cover().unwrap();
+            assert_eq!(counts(&outgoing), (0, 1, 30));
+        }
+        outgoing.wrote(Ok(30)).unwrap();
+        outgoing.seal_cover().unwrap();
+        assert_eq!(counts(&outgoing), (0, 2, 30));
+        outgoing.wrote(Ok(30)).unwrap();
+        outgoing.set_decoys(None);
+        outgoing.seal_cover().unwrap();
+        outgoing.seal(Kind::Genuine, &[b""]).unwrap();
+        assert_eq!(counts(&outgoing), (1, 2, 20));
     }
 }
