@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use sealway_bip324::message::v1::PAYLOAD_MAX;
 use sealway_bip324::message::{Message, MessageTypes};
-use sealway_bip324_tokio::TransportError;
+use sealway_bip324_tokio::{Sender, TransportError};
+use tokio::net::tcp::OwnedWriteHalf;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -61,6 +62,18 @@ struct Way {
 }
 
 impl Way {
+    /// What went wrong while reading.
+    fn reading(&self, source: TransportError) -> Error {
+        let with = if self.outward { CLIENT } else { NODE };
+        Error::Transport { with, source }
+    }
+
+    /// What went wrong while writing.
+    fn writing(&self, source: TransportError) -> Error {
+        let with = if self.outward { NODE } else { CLIENT };
+        Error::Transport { with, source }
+    }
+
     fn carried(&self, payload: usize) {
         let (messages, bytes) = if self.outward {
             (&self.stats.messages_out, &self.stats.bytes_out)
@@ -79,6 +92,7 @@ struct Ends {
     to: Writer,
     stats: Arc<Stats>,
     dropped: u64,
+    decoys: u64,
 }
 
 impl Ends {
@@ -88,14 +102,16 @@ impl Ends {
             to,
             stats: Arc::clone(stats),
             dropped: 0,
+            decoys: 0,
         }
     }
 
     /// Counts what has happened since the last time.
     fn count(&mut self) {
-        let dropped = self.from.dropped();
+        let (dropped, decoys) = (self.from.dropped(), self.to.decoys());
         add(&self.stats.dropped, dropped - self.dropped);
-        self.dropped = dropped;
+        add(&self.stats.decoys, decoys - self.decoys);
+        (self.dropped, self.decoys) = (dropped, decoys);
     }
 }
 
@@ -158,15 +174,8 @@ async fn one_way(mut ends: Ends, way: Way) -> Result<(), Error> {
 }
 
 async fn every_message(ends: &mut Ends, way: &Way) -> Result<(), Error> {
-    let (source, target) = if way.outward { (CLIENT, NODE) } else { (NODE, CLIENT) };
-    let reading = |error: TransportError| Error::Transport {
-        with: source,
-        source: error,
-    };
-    let writing = |error: TransportError| Error::Transport {
-        with: target,
-        source: error,
-    };
+    let reading = |error| way.reading(error);
+    let writing = |error| way.writing(error);
     loop {
         // Messages that came together leave together.
         if !ends.from.has_message().map_err(reading)? {
@@ -181,7 +190,7 @@ async fn every_message(ends: &mut Ends, way: &Way) -> Result<(), Error> {
                 }
                 None => break,
             },
-            (Reader::V1(from), Writer::V2(to)) => match from.recv().await.map_err(reading)? {
+            (Reader::V1(from), Writer::V2(to)) => match covered(from.recv(), to, way).await? {
                 Some(message) => {
                     let mut head = [0; 13];
                     let head = type_of(&message, &way.settings.types, &mut head);
@@ -201,7 +210,7 @@ async fn every_message(ends: &mut Ends, way: &Way) -> Result<(), Error> {
                 None => break,
             },
             // Whatever it means, it means the same there.
-            (Reader::V2(from), Writer::V2(to)) => match from.recv().await.map_err(reading)? {
+            (Reader::V2(from), Writer::V2(to)) => match covered(from.recv(), to, way).await? {
                 Some(contents) => {
                     to.feed(contents).await.map_err(writing)?;
                     Some(contents.len())
@@ -215,6 +224,22 @@ async fn every_message(ends: &mut Ends, way: &Way) -> Result<(), Error> {
         }
     }
     ends.to.shutdown().await.map_err(writing)
+}
+
+/// Waits for a message, with decoys to the other side meanwhile if the settings say so.
+async fn covered<T>(
+    recv: impl Future<Output = Result<T, TransportError>>,
+    to: &mut Sender<OwnedWriteHalf>,
+    way: &Way,
+) -> Result<T, Error> {
+    let Some(mean) = way.settings.decoys.and_then(|decoys| decoys.cover) else {
+        return recv.await.map_err(|error| way.reading(error));
+    };
+    tokio::select! {
+        biased;
+        came = recv => came.map_err(|error| way.reading(error)),
+        Err(error) = to.cover(mean) => Err(way.writing(error)),
+    }
 }
 
 /// The start of contents: the short id, or the long type.

@@ -75,7 +75,7 @@ pub(crate) async fn dial(settings: &Settings, stats: &Stats, from: SocketAddr) -
                 add(&stats.outgoing_v2, 1);
                 let id = SessionId(*messages.session_id());
                 tracing::info!("{from}: v2 to the node, session id {id}");
-                return Ok(Side::v2(messages, settings.patience));
+                return Side::v2(messages, settings);
             }
             Err(failed) if failed.peer_may_speak_v1_only && settings.outgoing == Outgoing::Auto => {
                 tracing::info!("{from}: the node answers nothing to v2 ({failed}); trying v1");
@@ -93,7 +93,7 @@ pub(crate) async fn dial(settings: &Settings, stats: &Stats, from: SocketAddr) -
     };
     add(&stats.outgoing_v1, 1);
     tracing::info!("{from}: v1 to the node");
-    Ok(Side::v1(stream, settings.network, Vec::new(), settings.patience))
+    Ok(Side::v1(stream, Vec::new(), settings))
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub use error::Error;
 pub use probe::probe;
 pub use sealway_bip324::Fault;
 pub use server::Bridge;
-pub use settings::{Incoming, Outgoing, Settings};
+pub use settings::{Decoys, Incoming, Outgoing, Settings};
 pub use stats::{Stats, Totals};
 pub use target::Target;
 pub use wire::SessionId;

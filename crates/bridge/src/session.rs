@@ -75,7 +75,7 @@ async fn begin(
         (FirstBytes::V1 { received }, _) => {
             add(&stats.incoming_v1, 1);
             tracing::info!("{from}: v1 from the client");
-            return Ok(Side::v1(tcp, settings.network, received, settings.patience));
+            return Ok(Side::v1(tcp, received, settings));
         }
         (FirstBytes::V2 { .. }, Incoming::V1) => {
             let what = "the client does not speak v1 of this network, and nothing else may come in";
@@ -96,7 +96,7 @@ async fn begin(
             add(&stats.incoming_v2, 1);
             let id = SessionId(*messages.session_id());
             tracing::info!("{from}: v2 from the client, session id {id}");
-            Ok(Side::v2(messages, settings.patience))
+            Side::v2(messages, settings)
         }
         // The first bytes have said that it is not.
         Accepted::V1 { .. } => Err(Error::Refused {

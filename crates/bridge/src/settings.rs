@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use sealway_bip324::Magic;
+use sealway_bip324::decoy::DecoyPolicy;
 use sealway_bip324::message::MessageTypes;
 use sealway_bip324_tokio::{HANDSHAKE_LIMIT, Patience};
 
@@ -34,6 +35,15 @@ pub enum Incoming {
     V1,
 }
 
+/// Packets that mean nothing, sent over v2 to either side.
+#[derive(Clone, Copy, Debug)]
+pub struct Decoys {
+    /// After which messages, and of what sizes. A node that is Bitcoin Core takes at most 4,000,013 bytes.
+    pub policy: DecoyPolicy,
+    /// How long it takes on average until another one is sent while a direction has no messages. `None`: none are.
+    pub cover: Option<Duration>,
+}
+
 /// What a bridge does and how much it takes.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -50,6 +60,8 @@ pub struct Settings {
     pub outgoing: Outgoing,
     /// The short ids, of both sides. Default: those of BIP324.
     pub types: MessageTypes,
+    /// Decoys sent over v2. Default: none, as in Bitcoin Core.
+    pub decoys: Option<Decoys>,
     /// Connections at a time. When there are as many, a silent one, which has not said what it speaks, gives way to a new
     /// one: the youngest of the address that holds most of them. If none does, the new one is closed. Default: 256.
     pub connections: usize,
@@ -83,6 +95,7 @@ impl Settings {
             incoming: Incoming::default(),
             outgoing: Outgoing::default(),
             types: MessageTypes::standard(),
+            decoys: None,
             connections: 256,
             connections_per_address: 32,
             connections_per_address_per_second: 10,

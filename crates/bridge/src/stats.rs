@@ -59,6 +59,8 @@ counters! {
     /// Messages that were dropped, as Bitcoin Core does: of v1 with a wrong checksum or type, of v2 with a type that v1 cannot
     /// say. They are counted when the next message is carried or the connection ends.
     dropped,
+    /// Decoys sent, counted at the same times.
+    decoys,
     /// Connections that ended by an error after they carried.
     broken,
 }
@@ -72,7 +74,7 @@ impl fmt::Display for Totals {
         write!(
             f,
             "{} connections ({} v1, {} v2, {} turned away, {} evicted, {} failed), onward {} v1, {} v2, {} after a fallback, {} failed; \
-             {} messages out, {} in, {} dropped",
+             {} messages out, {} in, {} dropped, {} decoys",
             self.accepted,
             self.incoming_v1,
             self.incoming_v2,
@@ -86,6 +88,7 @@ impl fmt::Display for Totals {
             self.messages_out,
             self.messages_in,
             self.dropped,
+            self.decoys,
         )
     }
 }

@@ -4,13 +4,14 @@ use std::fmt;
 use std::io;
 
 use sealway_bip324::message::v1::PAYLOAD_MAX;
-use sealway_bip324::{LocalKey, Magic, Options};
+use sealway_bip324::{LocalKey, Options, decoy};
 use sealway_bip324_tokio::v1::{V1Receiver, V1Sender};
-use sealway_bip324_tokio::{Messages, Patience, Receiver, Sender, TransportError, draw_garbage, draw_key};
+use sealway_bip324_tokio::{Messages, Receiver, Sender, TransportError, draw_garbage, draw_key};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use zeroize::Zeroizing;
 
-use crate::Error;
+use crate::{Error, Settings};
 
 /// Bytes that wait to be written, from which on nothing more is taken: what one write carries.
 const OUTPUT: usize = 64 * 1024;
@@ -35,24 +36,29 @@ pub(crate) struct Side {
 
 impl Side {
     /// A v1 connection of which `received` has been read.
-    pub(crate) fn v1(tcp: TcpStream, network: Magic, received: Vec<u8>, patience: Patience) -> Self {
+    pub(crate) fn v1(tcp: TcpStream, received: Vec<u8>, settings: &Settings) -> Self {
         let (read, write) = tcp.into_split();
-        let mut reader = V1Receiver::new(read, network, PAYLOAD_MAX, received);
-        reader.set_patience(patience);
+        let mut reader = V1Receiver::new(read, settings.network, PAYLOAD_MAX, received);
+        reader.set_patience(settings.patience);
         Side {
             reader: Reader::V1(reader),
-            writer: Writer::V1(V1Sender::new(write, network, OUTPUT)),
+            writer: Writer::V1(V1Sender::new(write, settings.network, OUTPUT)),
         }
     }
 
     /// A v2 connection after its handshake.
-    pub(crate) fn v2(mut messages: Messages<TcpStream>, patience: Patience) -> Self {
-        messages.set_patience(patience);
+    pub(crate) fn v2(mut messages: Messages<TcpStream>, settings: &Settings) -> Result<Self, Error> {
+        messages.set_patience(settings.patience);
+        if let Some(decoys) = settings.decoys {
+            let mut seed = Zeroizing::new([0; 32]);
+            random(&mut seed[..]).map_err(Error::Random)?;
+            messages.set_decoys(Some(decoy::Decoys::new(decoys.policy, &seed)));
+        }
         let (reader, writer) = messages.split_with(TcpStream::into_split);
-        Side {
+        Ok(Side {
             reader: Reader::V2(reader),
             writer: Writer::V2(writer),
-        }
+        })
     }
 }
 
@@ -74,6 +80,14 @@ impl Reader {
 }
 
 impl Writer {
+    /// Decoys that were sent.
+    pub(crate) fn decoys(&self) -> u64 {
+        match self {
+            Writer::V1(writer) => writer.sent().decoys,
+            Writer::V2(writer) => writer.sent().decoys,
+        }
+    }
+
     pub(crate) async fn flush(&mut self) -> Result<(), TransportError> {
         match self {
             Writer::V1(writer) => writer.flush().await,

@@ -133,6 +133,9 @@ fn a_probe_of_nobody_fails_with_its_code() {
     }
 }
 
+/// A bridge that could run.
+const BRIDGE: [&str; 5] = ["bridge", "--listen", "127.0.0.1:0", "--connect", "host"];
+
 #[test]
 fn wrong_words_are_refused() {
     for (words, said) in [
@@ -156,6 +159,17 @@ fn wrong_words_are_refused() {
             "auto",
         ),
         (&["bridgs"], "'bridge'"),
+        (&[&BRIDGE[..], &["--decoys", "101"]].concat(), "100"),
+        (
+            &[&BRIDGE[..], &["--decoys", "5", "--decoy-size", "9-8"]].concat(),
+            "such as 0-512",
+        ),
+        (
+            &[&BRIDGE[..], &["--decoys", "5", "--decoy-size", "0-65537"]].concat(),
+            "65536",
+        ),
+        (&[&BRIDGE[..], &["--decoy-size", "0-9"]].concat(), "--decoys"),
+        (&[&BRIDGE[..], &["--cover", "0s"]].concat(), "1s"),
     ] {
         let ran = run(&[&["bip324"], words].concat());
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{words:?}: {ran:?}");
@@ -194,6 +208,12 @@ fn a_bridge_serves_until_it_is_told_to_stop() {
         &connect,
         "--network",
         "regtest",
+        "--decoys",
+        "100",
+        "--decoy-size",
+        "0-100",
+        "--cover",
+        "1s",
         "--log",
         "info",
     ];
@@ -237,7 +257,7 @@ fn a_bridge_serves_until_it_is_told_to_stop() {
         "answers nothing to v2",
         "trying v1",
         "1 after a fallback",
-        "1 messages out, 1 in",
+        "1 messages out, 1 in, 0 dropped, 0 decoys",
     ] {
         assert!(rest.contains(word), "lacks {word:?}: {rest}");
     }

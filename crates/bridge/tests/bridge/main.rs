@@ -3,6 +3,7 @@
 
 mod carrying;
 mod crowds;
+mod decoys;
 mod fallback;
 mod hostile;
 mod peer;

@@ -71,14 +71,21 @@ impl Peer {
         self.tcp.write_all(&wire).await.unwrap();
     }
 
-    /// The contents of the next message.
-    pub async fn recv(&mut self) -> Vec<u8> {
+    /// The next packet: its kind and its contents.
+    pub async fn recv_packet(&mut self) -> (PacketType, Vec<u8>) {
         let mut length = [0; 3];
         self.tcp.read_exact(&mut length).await.unwrap();
         let len = self.cipher.inbound().decrypt_packet_len(length);
         let mut packet = vec![0; len];
         self.tcp.read_exact(&mut packet).await.unwrap();
-        let (_, mut text) = self.cipher.inbound().decrypt_to_vec(&packet, None).unwrap();
-        text.split_off(1)
+        let (kind, mut text) = self.cipher.inbound().decrypt_to_vec(&packet, None).unwrap();
+        (kind, text.split_off(1))
+    }
+
+    /// The contents of the next packet, which is a message.
+    pub async fn recv(&mut self) -> Vec<u8> {
+        let (kind, contents) = self.recv_packet().await;
+        assert!(matches!(kind, PacketType::Genuine), "a decoy");
+        contents
     }
 }

@@ -1,9 +1,10 @@
 //! The commands of BIP324.
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum, ValueHint};
 use sealway_bip324::Magic;
 
 use super::{LabOptions, values};
@@ -62,6 +63,7 @@ pub(crate) struct Bench {
 /// SIGINT or SIGTERM stops accepting and lets connections finish for ten seconds; a second one ends them at once.
 #[derive(Args, Debug)]
 #[command(after_help = Exit::help_of(&BRIDGE_EXITS))]
+#[command(group(ArgGroup::new("decoy_policy").args(["decoys", "cover"]).multiple(true)))]
 pub(crate) struct Bridge {
     /// Where to listen, such as 127.0.0.1:8333; port 0 lets the system choose
     #[arg(long, value_name = "ADDR")]
@@ -82,6 +84,23 @@ pub(crate) struct Bridge {
     /// What may come in
     #[arg(long, value_name = "VERSION", value_enum, default_value_t = IncomingWord::Any)]
     pub(crate) incoming: IncomingWord,
+
+    /// Send packets that mean nothing after so many of 100 messages, over v2 to either side
+    ///
+    /// The other end throws them away. They blur the sizes and the times of small messages; they hide neither that something
+    /// is sent nor a large block. While the other side does not keep up, none are sent.
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub(crate) decoys: Option<u8>,
+
+    /// Send such packets while there are no messages too, one in this time on average, such as 10s or 2m
+    ///
+    /// For each direction that is v2, at random times. They do not keep a connection open.
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    pub(crate) cover: Option<Duration>,
+
+    /// Sizes of such packets, bytes of contents, every one equally likely; at most 65536
+    #[arg(long, value_name = "MIN-MAX", default_value = "0-512", value_parser = decoy_size, requires = "decoy_policy")]
+    pub(crate) decoy_size: RangeInclusive<usize>,
 
     /// Connections at a time; when there are as many, those that have said nothing give way to new ones
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -155,6 +174,24 @@ pub(crate) enum LogWord {
     Warning,
     /// And how each connection ended
     Info,
+}
+
+fn decoy_size(text: &str) -> Result<RangeInclusive<usize>, String> {
+    const MOST: usize = 65_536;
+    // The parser of numbers takes a sign too.
+    let number = |digits: &str| match digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => digits.parse().ok().filter(|number| *number <= MOST),
+        false => None,
+    };
+    let sizes = text
+        .split_once('-')
+        .and_then(|(min, max)| Some((number(min)?, number(max)?)));
+    match sizes {
+        Some((min, max)) if min <= max => Ok(min..=max),
+        _ => Err(format!(
+            "give the smallest and the largest number of bytes, such as 0-512; at most {MOST}"
+        )),
+    }
 }
 
 fn network(text: &str) -> Result<Magic, String> {

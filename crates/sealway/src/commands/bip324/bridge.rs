@@ -1,6 +1,7 @@
 //! `sealway bip324 bridge`.
 
-use sealway_bridge::{Bridge as Running, Error, Incoming, Outgoing, Settings, Target};
+use sealway_bip324::decoy::DecoyPolicy;
+use sealway_bridge::{Bridge as Running, Decoys, Error, Incoming, Outgoing, Settings, Target};
 use tracing_subscriber::filter::LevelFilter;
 
 use super::problem;
@@ -25,6 +26,7 @@ pub(crate) fn run(options: &Bridge) -> Result<Exit, Problem> {
         IncomingWord::V2 => Incoming::V2,
         IncomingWord::V1 => Incoming::V1,
     };
+    settings.decoys = decoys(options)?;
     settings.connections = usize::try_from(options.max_connections).unwrap_or(usize::MAX);
     settings.connections_per_address = usize::try_from(options.max_per_address).unwrap_or(usize::MAX);
     log::to_stderr(match options.log {
@@ -40,6 +42,18 @@ pub(crate) fn run(options: &Bridge) -> Result<Exit, Problem> {
     runtime.shutdown_background();
     log::flush();
     done
+}
+
+fn decoys(options: &Bridge) -> Result<Option<Decoys>, Problem> {
+    if options.decoys.is_none() && options.cover.is_none() {
+        return Ok(None);
+    }
+    let (min, max) = (*options.decoy_size.start(), *options.decoy_size.end());
+    let policy = DecoyPolicy::new(options.decoys.unwrap_or(0), min, max);
+    Ok(Some(Decoys {
+        policy: policy.map_err(|error| Problem::new(Exit::Usage, error))?,
+        cover: options.cover,
+    }))
 }
 
 /// Serves until a signal comes, then lets connections finish until the time or another signal ends them.
