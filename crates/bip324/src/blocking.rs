@@ -15,6 +15,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
+use crate::decoy::Decoys;
 use crate::stream::{Begun, Directions, Handshake, Incoming, Next, Outgoing, Output, Packets, Step};
 use crate::{Error, Kind, LocalKey, Magic, Options, PacketSealer, Role};
 
@@ -198,6 +199,11 @@ impl<IO> Messages<IO> {
     /// What was sent.
     pub const fn sent(&self) -> Sent {
         self.directions.outgoing.sent()
+    }
+
+    /// Sends decoys by a policy from here on, as [`Outgoing::set_decoys`] does; `None` sends none. Halves keep it.
+    pub fn set_decoys(&mut self, decoys: Option<Decoys>) {
+        self.directions.outgoing.set_decoys(decoys);
     }
 
     /// Halves for two threads, over a stream that has two handles, such as one of `TcpStream::try_clone`.

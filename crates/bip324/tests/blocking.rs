@@ -11,6 +11,7 @@ use std::thread;
 
 use common::{Numbers, key};
 use sealway_bip324::blocking::{Accepted, Messages, TransportError, accept, connect, draw_garbage, draw_key};
+use sealway_bip324::decoy::{DecoyPolicy, Decoys};
 use sealway_bip324::{Connection, Error, Event, Magic, Options, Role};
 
 fn sockets() -> (TcpStream, TcpStream) {
@@ -104,6 +105,26 @@ fn again<T>(mut call: impl FnMut() -> Result<T, TransportError>) -> T {
             Err(error) => panic!("{error}"),
         }
     }
+}
+
+#[test]
+fn decoys_by_a_policy_change_no_message() {
+    let (a, b) = sockets();
+    let (mut here, mut there) = pair(a, b, Options::default());
+    let policy = DecoyPolicy::new(100, 0, 300).unwrap();
+    here.set_decoys(Some(Decoys::new(policy, &[5; 32])));
+    let sending = thread::spawn(move || {
+        let (_, mut sender) = here.split_with(|tcp| (tcp.try_clone().unwrap(), tcp));
+        (0..100).for_each(|number| sender.send(&contents(number)).unwrap());
+        sender.sent()
+    });
+    for number in 0..100 {
+        assert!(there.recv().unwrap() == Some(&contents(number)[..]), "message {number}");
+    }
+    assert_eq!(there.recv().unwrap(), None);
+    let sent = sending.join().unwrap();
+    assert_eq!((sent.messages, sent.decoys), (100, 100));
+    assert_eq!(there.received().decoys, 100);
 }
 
 #[test]
