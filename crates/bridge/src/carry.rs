@@ -1,5 +1,6 @@
 //! Messages from one side to the other, both ways.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -90,6 +91,8 @@ impl Way {
 struct Ends {
     from: Reader,
     to: Writer,
+    /// Cover could not be written: whom it was for is gone.
+    gone: bool,
     stats: Arc<Stats>,
     dropped: u64,
     decoys: u64,
@@ -100,6 +103,7 @@ impl Ends {
         Ends {
             from,
             to,
+            gone: false,
             stats: Arc::clone(stats),
             dropped: 0,
             decoys: 0,
@@ -190,7 +194,7 @@ async fn every_message(ends: &mut Ends, way: &Way) -> Result<(), Error> {
                 }
                 None => break,
             },
-            (Reader::V1(from), Writer::V2(to)) => match covered(from.recv(), to, way).await? {
+            (Reader::V1(from), Writer::V2(to)) => match covered(from.recv(), to, &mut ends.gone, way).await? {
                 Some(message) => {
                     let mut head = [0; 13];
                     let head = type_of(&message, &way.settings.types, &mut head);
@@ -210,7 +214,7 @@ async fn every_message(ends: &mut Ends, way: &Way) -> Result<(), Error> {
                 None => break,
             },
             // Whatever it means, it means the same there.
-            (Reader::V2(from), Writer::V2(to)) => match covered(from.recv(), to, way).await? {
+            (Reader::V2(from), Writer::V2(to)) => match covered(from.recv(), to, &mut ends.gone, way).await? {
                 Some(contents) => {
                     to.feed(contents).await.map_err(writing)?;
                     Some(contents.len())
@@ -223,22 +227,37 @@ async fn every_message(ends: &mut Ends, way: &Way) -> Result<(), Error> {
             None => add(&way.stats.dropped, 1),
         }
     }
+    if ends.gone {
+        // All that came was carried, and there is nobody to tell of the end.
+        return Ok(());
+    }
     ends.to.shutdown().await.map_err(writing)
 }
 
 /// Waits for a message, with decoys to the other side meanwhile if the settings say so.
+///
+/// A side that takes no more decoys may have closed in good order, and what it said before may still be on its way: that is
+/// an error only once there is a message for it.
 async fn covered<T>(
-    recv: impl Future<Output = Result<T, TransportError>>,
+    recv: impl Future<Output = Result<Option<T>, TransportError>>,
     to: &mut Sender<OwnedWriteHalf>,
+    gone: &mut bool,
     way: &Way,
-) -> Result<T, Error> {
+) -> Result<Option<T>, Error> {
+    let reading = |error| way.reading(error);
     let Some(mean) = way.settings.decoys.and_then(|decoys| decoys.cover) else {
-        return recv.await.map_err(|error| way.reading(error));
+        return recv.await.map_err(reading);
     };
-    tokio::select! {
+    let mut recv = pin!(recv);
+    let failed = tokio::select! {
         biased;
-        came = recv => came.map_err(|error| way.reading(error)),
-        Err(error) = to.cover(mean) => Err(way.writing(error)),
+        came = recv.as_mut() => return came.map_err(reading),
+        Err(error) = to.cover(mean) => error,
+    };
+    *gone = true;
+    match recv.await.map_err(reading)? {
+        Some(_) => Err(way.writing(failed)),
+        None => Ok(None),
     }
 }
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 use bip324::{PacketType, Role};
 use sealway_bip324::decoy::DecoyPolicy;
 use sealway_bridge::{Decoys, Outgoing};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::peer::Peer;
-use crate::{NETWORK, bridge, counted, framed, is_closed, listener, settings, within};
+use crate::{NETWORK, bridge, counted, framed, is_closed, listener, pattern, settings, within};
 
 /// A v1 client and a v2 node, with a bridge between them that sends decoys.
 async fn between(decoys: Decoys) -> (sealway_bridge::Bridge, TcpStream, Peer) {
@@ -78,6 +78,31 @@ async fn cover_comes_while_nothing_is_said_and_ends_with_the_direction() {
     let totals = counted(bridge.stats(), "decoys", |totals| totals.decoys >= 10).await;
     assert_eq!((totals.messages_out, totals.broken), (2, 0));
     assert!(within("the end", bridge.shutdown(Duration::from_secs(60))).await);
+}
+
+#[tokio::test]
+async fn cover_to_a_node_that_is_gone_does_not_cut_off_what_it_said() {
+    let policy = DecoyPolicy::new(0, 5, 5).unwrap();
+    let cover = Some(Duration::from_millis(5));
+    let (bridge, mut client, mut peer) = between(Decoys { policy, cover }).await;
+    // More than systems hold between the bridge and a client that does not read.
+    let block = pattern(1, 3_000_000);
+    let wire = framed("block", &block);
+    peer.send(&[&[2][..], &block].concat()).await;
+    peer.tcp.shutdown().await.unwrap();
+    // The bridge carries whole messages: once this comes it has taken everything from the node.
+    let mut got = vec![0; 1];
+    within("the message", client.read_exact(&mut got)).await.unwrap();
+    drop(peer);
+    // The first decoys to it draw a reset, those after it fail.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    within("the rest", client.read_to_end(&mut got)).await.unwrap();
+    assert!(got == wire, "{} of {} bytes came", got.len(), wire.len());
+    drop(client);
+    let stats = bridge.stats().clone();
+    assert!(within("the end", bridge.shutdown(Duration::from_secs(60))).await);
+    let totals = stats.totals();
+    assert_eq!((totals.messages_in, totals.broken), (1, 0));
 }
 
 #[tokio::test]
