@@ -248,6 +248,7 @@ mod tests {
         assert!(DecoyPolicy::new(1, 2, 1).is_err());
         assert!(DecoyPolicy::new(1, 0, CONTENTS_MAX + 1).is_err());
     }
+
     #[test]
     fn a_seed_gives_the_same_decoys_again_and_another_seed_others() {
         let policy = DecoyPolicy::new(5, 0, 300).unwrap();

@@ -15,7 +15,7 @@ pub trait Framing {
     /// and after that about the next one.
     ///
     /// # Errors
-    /// Whatever a peer can do wrong. It is not to be asked again then.
+    /// What ends the direction. It is not to be asked again then.
     fn cut(&mut self, front: &mut [u8]) -> Result<Cut<Self::Head>, Error>;
 }
 

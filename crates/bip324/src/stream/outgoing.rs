@@ -147,19 +147,20 @@ impl Outgoing<PacketSealer> {
         self.check()?;
         match &mut self.decoys {
             Some(decoys) if self.buffer.waiting() == 0 => {
-                let len = decoys.size()?;
+                let len = decoys.size().inspect_err(|_| self.failed = true)?;
                 self.decoy(len)
             }
             _ => Ok(()),
         }
     }
 
-    /// Seals the decoy that follows a message, if one does and there is room.
+    /// Seals the decoy that follows a message, if one does and there is room. Any error ends the direction: the message is
+    /// sealed already, and must not be sent again.
     fn follow(&mut self) -> Result<(), TransportError> {
         let Some(decoys) = &mut self.decoys else {
             return Ok(());
         };
-        match decoys.after_message()? {
+        match decoys.after_message().inspect_err(|_| self.failed = true)? {
             Some(len) if self.buffer.in_the_way().is_empty() => self.decoy(len),
             _ => Ok(()),
         }
