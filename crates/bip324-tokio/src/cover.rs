@@ -11,8 +11,8 @@ use tokio::time::sleep;
 use crate::Sender;
 
 impl<W: AsyncWrite + Unpin> Sender<W> {
-    /// Sends decoys for as long as it is polled, one every `mean` on average, at random times and of the sizes that
-    /// [`Messages::set_decoys`](crate::Messages::set_decoys) set. Without a policy it sends none.
+    /// Sends decoys for as long as it is polled, one every `mean` on average, to the timer's millisecond, at random times and
+    /// of the sizes that [`Messages::set_decoys`](crate::Messages::set_decoys) set. Without a policy it sends none.
     ///
     /// Run it while there is nothing to send and drop it when there is, at any time: it is cancellation-safe. What it had
     /// begun leaves with the message, or with the next call. How often it was begun anew does not change how many decoys there

@@ -57,9 +57,9 @@ counters! {
     /// Bytes of payload carried from there.
     bytes_in,
     /// Messages that were dropped, as Bitcoin Core does: of v1 with a wrong checksum or type, of v2 with a type that v1 cannot
-    /// say. They are counted when the next message is carried or the connection ends.
+    /// say. Those of v1 are counted when the next message is carried or the connection ends.
     dropped,
-    /// Decoys sent, counted at the same times.
+    /// Decoys sent, counted when the next message is carried or the connection ends.
     decoys,
     /// Connections that ended by an error after they carried.
     broken,
