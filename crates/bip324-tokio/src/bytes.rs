@@ -33,7 +33,7 @@ enum End {
 /// - the contents of the genuine packets of a direction, one after the other, are the bytes; boundaries of packets mean
 ///   nothing, and there is no message type;
 /// - a packet carries 1 to [`BYTES_PER_PACKET`] bytes when written here, and any number when read;
-/// - a genuine packet without contents ends the direction. Nothing may follow it. [`AsyncWrite::poll_shutdown`] sends it and
+/// - a genuine packet without contents ends the direction. Nothing may follow it, and no decoy is sent after it. [`AsyncWrite::poll_shutdown`] sends it and
 ///   then ends the direction underneath.
 ///
 /// So the end is as authentic as the bytes: a stream that ends without that packet was cut off, and reading it gives
@@ -128,6 +128,8 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ByteStream<IO> {
         let Messages { io, outgoing, .. } = &mut this.messages;
         if !this.shut {
             ready!(poll_room(outgoing, cx, io))?;
+            // Nothing may follow the end, no decoy either: a peer that has read the end may close at once.
+            outgoing.set_decoys(None);
             outgoing.seal(Kind::Genuine, &[])?;
             this.shut = true;
         }

@@ -130,3 +130,19 @@ async fn bytes_are_the_same_with_decoys_among_them() {
     read.unwrap();
     assert!(got == bytes && b.messages().received().decoys > 100);
 }
+
+#[tokio::test]
+async fn no_decoy_follows_the_end_of_bytes() {
+    let (mut a, b) = pair(1 << 16).await;
+    a.set_decoys(decoys(100, 10));
+    let (mut a, mut b) = (ByteStream::new(a), ByteStream::new(b));
+    for byte in 0..3 {
+        a.write_all(&[byte]).await.unwrap();
+    }
+    a.shutdown().await.unwrap();
+    let sent = a.messages().sent();
+    assert_eq!((sent.messages, sent.decoys), (4, 3));
+    let mut got = Vec::new();
+    b.read_to_end(&mut got).await.unwrap();
+    assert_eq!((&got[..], b.messages().received().decoys), (&[0, 1, 2][..], 3));
+}
