@@ -53,7 +53,10 @@ fn name() -> Result<String, Error> {
 fn info(name: &str, port: u16, sign: &Sign) -> Result<ServiceInfo, Error> {
     let text: Vec<TxtProperty> = sign.text(now())?.into_iter().map(TxtProperty::from).collect();
     let info = ServiceInfo::new(SERVICE, name, &format!("{name}.local."), "", port, text)?;
-    Ok(info.enable_addr_auto())
+    let mut info = info.enable_addr_auto();
+    // Asking for a second whether somebody has the name already is left out: it is 64 random bits, and nobody has.
+    info.set_requires_probe(false);
+    Ok(info)
 }
 
 pub(crate) fn now() -> u64 {

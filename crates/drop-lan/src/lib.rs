@@ -10,6 +10,7 @@
 mod announce;
 mod error;
 mod near;
+mod question;
 mod search;
 mod sign;
 

@@ -14,13 +14,13 @@ const MIN_PORT: u16 = 1024;
 
 /// A network that this machine has an interface in.
 #[derive(Clone, Copy, Debug)]
-enum Network {
+pub(crate) enum Network {
     V4 { address: u32, mask: u32 },
     V6 { address: u128, mask: u128 },
 }
 
 impl Network {
-    fn has(&self, ip: IpAddr) -> bool {
+    pub(crate) fn has(&self, ip: IpAddr) -> bool {
         match (self, ip) {
             (Network::V4 { address, mask }, IpAddr::V4(ip)) => ip.to_bits() & mask == address & mask,
             (Network::V6 { address, mask }, IpAddr::V6(ip)) => ip.to_bits() & mask == address & mask,
@@ -30,7 +30,7 @@ impl Network {
 }
 
 /// The networks of all interfaces that are up, but for loopback.
-fn networks() -> Vec<Network> {
+pub(crate) fn networks() -> Vec<Network> {
     let found = nix::ifaddrs::getifaddrs().into_iter().flatten();
     let up = found
         .filter(|one| one.flags.contains(InterfaceFlags::IFF_UP) && !one.flags.contains(InterfaceFlags::IFF_LOOPBACK));
@@ -66,7 +66,11 @@ fn among(networks: &[Network], announced: impl IntoIterator<Item = (IpAddr, u32)
         IpAddr::V6(v6) if is_host_v6(v6) && networks.iter().any(|network| network.has(ip)) => Some((ip, port).into()),
         _ => None,
     });
-    let mut near: Vec<SocketAddr> = near.collect();
+    in_order(near.collect())
+}
+
+/// The likely ones first, each once, and not too many.
+pub(crate) fn in_order(mut near: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let is_local = |address: &SocketAddr| matches!(address, SocketAddr::V6(v6) if v6.ip().is_unicast_link_local());
     near.sort_by_key(|address| (is_local(address), address.is_ipv6(), *address));
     near.dedup();

@@ -1,19 +1,20 @@
 //! An end that was told no address looks for the one that waits.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use mdns_sd::{Receiver, RecvTimeoutError, ResolvedService, ScopedIp, ServiceDaemon, ServiceEvent};
 
 use crate::announce::now;
-use crate::near::dialled;
+use crate::near::{dialled, in_order};
+use crate::question::Question;
 use crate::{Error, SERVICE, Sign, daemon};
 
 /// How long others may take to answer as well, once one has.
 const OTHERS: Duration = Duration::from_millis(300);
-/// How often it is looked whether somebody wants no more.
-const TICK: Duration = Duration::from_millis(50);
+/// How often it is looked whether somebody has answered, and whether somebody wants no more.
+const TICK: Duration = Duration::from_millis(20);
 /// Most answers that are looked at.
 const MAX_ANSWERS: usize = 1024;
 
@@ -21,11 +22,12 @@ const MAX_ANSWERS: usize = 1024;
 ///
 /// # Errors
 /// [`Error::Several`] if more than one answers to it, [`Error::Nobody`], [`Error::Stopped`] soon after `stop` says so,
-/// [`Error::Multicast`].
+/// [`Error::Multicast`], [`Error::Random`].
 pub fn search(sign: &Sign, limit: Duration, stop: &dyn Fn() -> bool) -> Result<Vec<SocketAddr>, Error> {
+    let question = Question::new()?;
     let daemon = daemon()?;
-    let found = daemon.browse(SERVICE).map_err(Error::from).and_then(|answers| {
-        let found = gather(sign, &answers, limit, stop);
+    let found = daemon.browse(SERVICE).map_err(Error::from).and_then(|announced| {
+        let found = gather(Found::new(sign, limit), question, &announced, stop);
         let _ = daemon.stop_browse(SERVICE);
         found
     });
@@ -39,62 +41,124 @@ fn end(daemon: &ServiceDaemon) {
     }
 }
 
+/// Takes what is answered and what is announced, whichever comes first.
 fn gather(
-    sign: &Sign,
-    answers: &Receiver<ServiceEvent>,
-    limit: Duration,
+    mut found: Found<'_>,
+    mut question: Question,
+    announced: &Receiver<ServiceEvent>,
     stop: &dyn Fn() -> bool,
 ) -> Result<Vec<SocketAddr>, Error> {
-    let mut until = Instant::now() + limit;
-    // By name: one that is heard on several interfaces has more addresses each time.
-    let mut found: HashMap<String, Vec<SocketAddr>> = HashMap::new();
-    let mut looked_at = 0;
-    while Instant::now() < until && looked_at < MAX_ANSWERS {
+    while !found.is_done() {
         if stop() {
             return Err(Error::Stopped);
         }
-        let answer = match answers.recv_timeout(TICK) {
-            Ok(answer) => answer,
-            Err(RecvTimeoutError::Timeout) => continue,
-            Err(RecvTimeoutError::Disconnected) => break,
-        };
-        match answer {
-            ServiceEvent::ServiceResolved(service) => {
-                looked_at += 1;
-                let addresses = addresses(sign, &service);
-                if addresses.is_empty() {
-                    continue;
-                }
-                if found.is_empty() {
-                    until = until.min(Instant::now() + OTHERS);
-                }
-                found.insert(service.fullname, addresses);
-                if found.len() > 1 {
-                    return Err(Error::Several);
-                }
+        for answer in question.answers() {
+            let heard = answer.addresses.iter().copied();
+            found.add(&answer.name, answer.port, heard, |key| answer.value(key))?;
+        }
+        match announced.recv_timeout(TICK) {
+            Ok(ServiceEvent::ServiceResolved(service)) => {
+                let value = |key: &str| service.txt_properties.get_property_val(key).flatten();
+                found.add(&service.fullname, service.port, heard(&service), value)?;
             }
             // It has gone again, so that another may stand there.
-            ServiceEvent::ServiceRemoved(_, name) => {
-                found.remove(&name);
+            Ok(ServiceEvent::ServiceRemoved(_, name)) => {
+                found.ends.remove(&name);
             }
-            _ => {}
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    found.into_values().next().ok_or(Error::Nobody)
+    found.ends.into_values().next().ok_or(Error::Nobody)
 }
 
-/// Where the one who announces this is dialled; nowhere if it is not meant.
-fn addresses(sign: &Sign, service: &ResolvedService) -> Vec<SocketAddr> {
-    let value = |key: &str| service.txt_properties.get_property_val(key).flatten();
-    if !sign.is_meant(now(), value) {
-        return Vec::new();
-    }
-    let heard = service.addresses.iter().map(|address| {
+/// Addresses of an announcement, with the numbers of the interfaces that link-local ones belong to.
+fn heard(service: &ResolvedService) -> impl Iterator<Item = (IpAddr, u32)> {
+    service.addresses.iter().map(|address| {
         let interface = match address {
             ScopedIp::V6(v6) => v6.scope_id().index,
             _ => 0,
         };
         (address.to_ip_addr(), interface)
-    });
-    dialled(heard, service.port)
+    })
+}
+
+/// The ends that are meant, so far.
+struct Found<'a> {
+    sign: &'a Sign,
+    until: Instant,
+    looked_at: usize,
+    /// By name: one that is heard on several interfaces has more addresses each time.
+    ends: HashMap<String, Vec<SocketAddr>>,
+}
+
+impl Found<'_> {
+    fn new(sign: &Sign, limit: Duration) -> Found<'_> {
+        Found {
+            sign,
+            until: Instant::now() + limit,
+            looked_at: 0,
+            ends: HashMap::new(),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        Instant::now() >= self.until || self.looked_at >= MAX_ANSWERS
+    }
+
+    /// Somebody was heard of. That it is somebody else than before is an error, if both are meant.
+    fn add<'a>(
+        &mut self,
+        name: &str,
+        port: u16,
+        heard: impl Iterator<Item = (IpAddr, u32)>,
+        value: impl Fn(&str) -> Option<&'a [u8]>,
+    ) -> Result<(), Error> {
+        self.looked_at += 1;
+        if !self.sign.is_meant(now(), value) {
+            return Ok(());
+        }
+        let mut addresses = dialled(heard, port);
+        if addresses.is_empty() {
+            return Ok(());
+        }
+        if self.ends.is_empty() {
+            self.until = self.until.min(Instant::now() + OTHERS);
+        }
+        let known = self.ends.entry(name.to_owned()).or_default();
+        addresses.append(known);
+        *known = in_order(addresses);
+        if self.ends.len() > 1 {
+            return Err(Error::Several);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_that_is_heard_of_twice_is_one_and_two_are_too_many() {
+        // Link-local addresses are dialled whatever networks this machine has.
+        let address = |last: u16, interface| [(IpAddr::from([0xfe80, 0, 0, 0, 0, 0, 0, last]), interface)].into_iter();
+        let text = |key: &str| match key {
+            "txtvers" => Some(&b"1"[..]),
+            "n" => Some(&b"7"[..]),
+            _ => None,
+        };
+        let sign = Sign::Number(7);
+        let mut found = Found::new(&sign, Duration::from_secs(3600));
+        let before = found.until;
+        found.add("other", 4000, address(9, 1), |_| None).unwrap();
+        found.add("port", 22, address(9, 1), text).unwrap();
+        assert!(found.ends.is_empty() && found.until == before);
+        for (last, interface) in [(1, 1), (2, 2), (1, 1)] {
+            found.add("a", 4000, address(last, interface), text).unwrap();
+        }
+        assert_eq!(found.ends["a"].len(), 2);
+        assert!(found.until < before, "others have some time only");
+        assert!(matches!(found.add("b", 4000, address(3, 1), text), Err(Error::Several)));
+    }
 }
