@@ -74,6 +74,16 @@ fn two_homes_of_one_provider_that_leads_nobody_back_stay_with_the_relay() {
     way("no-way-back");
 }
 
+#[test]
+fn two_homes_of_one_provider_that_leads_them_back_meet_there() {
+    way("led-back");
+}
+
+#[test]
+fn firewalls_before_ends_of_ipv6_are_gone_through() {
+    way("firewalls");
+}
+
 /// Reset three times, and cut without a word once.
 #[test]
 fn a_direct_path_that_breaks_under_load_loses_nothing() {

@@ -3,6 +3,7 @@
 set -eu
 
 open=${open:-203.0.113}
+relay=$open.1:26600
 
 fail() { echo "failed: $*" >&2; exit 1; }
 
@@ -51,9 +52,37 @@ RULES
     at "$1" ip link set inside up
 }
 
-# A host behind a NAT.
+# A NAT that keeps ports also leads those behind it back to each other by its address outside, each as the other would see it there
+# (hairpinning, RFC 5382 REQ-8).
+leads_back() { # name, its address outside
+    at "$1" nft -f - <<RULES
+table ip back {
+    map taken { type inet_service : ipv4_addr; flags dynamic; size 1000; timeout 10m; }
+    chain out { type filter hook postrouting priority 99; oifname "outside" meta l4proto tcp ct state new update @taken { tcp sport : ip saddr }; }
+    chain back { type nat hook prerouting priority -100; iifname "inside" ip daddr $2 meta l4proto tcp dnat to tcp dport map @taken; }
+    chain as_outside { type nat hook postrouting priority 100; oifname "inside" ct status dnat snat to $2; }
+}
+RULES
+}
+
+# A router between a network of IPv6 and one that it guards without changing addresses: what nobody inside asked for is dropped.
+firewall() { # name, its address outside, gateway outside, its address inside
+    at "$1" sysctl -qw net.ipv6.conf.all.forwarding=1
+    at "$1" nft -f - <<'RULES'
+table ip6 guard {
+    chain through { type filter hook forward priority 0; iifname "outside" ct state new drop; }
+}
+RULES
+    at "$1" ip address add "$2" dev outside nodad
+    at "$1" ip link set outside up
+    at "$1" ip route add default via "$3"
+    at "$1" ip address add "$4" dev inside nodad
+    at "$1" ip link set inside up
+}
+
+# A host behind a NAT or a firewall.
 host() { # name, address, gateway
-    at "$1" ip address add "$2" dev eth0
+    case $2 in *:*) at "$1" ip address add "$2" dev eth0 nodad ;; *) at "$1" ip address add "$2" dev eth0 ;; esac
     at "$1" ip link set eth0 up
     at "$1" ip route add default via "$3"
 }
@@ -127,11 +156,11 @@ begin_transfer() { # sender's place, receiver's place, sender's options and path
     rm -rf "$work/in"
     mkdir "$work/in"
     : > "$work/sent"; : > "$work/received"
-    SEALWAY_CONFIG_DIR=$work/$from at "$from" "$program" send --relay $open.1:26600 --json "$@" > "$work/sent" 2>&1 &
+    SEALWAY_CONFIG_DIR=$work/$from at "$from" "$program" send --relay "$relay" --json "$@" > "$work/sent" 2>&1 &
     sender=$!
     wait_for grep -q '"code"' "$work/sent"
     SEALWAY_CODE=$(sed -n 's/.*"code":"\([^"]*\)".*/\1/p' "$work/sent") SEALWAY_CONFIG_DIR=$work/$to \
-        at "$to" "$program" receive --relay $open.1:26600 --json --yes "$work/in" > "$work/received" 2>&1 &
+        at "$to" "$program" receive --relay "$relay" --json --yes "$work/in" > "$work/received" 2>&1 &
     receiver=$!
 }
 end_transfer() {

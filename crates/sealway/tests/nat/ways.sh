@@ -50,9 +50,9 @@ case $case in
         host a 10.1.0.2/24 10.1.0.1
         host b 10.1.0.3/24 10.1.0.1
         ;;
-    # Two homes of one provider, whose box does not lead them back to each other.
-    no-way-back)
-        expected=relay
+    # Two homes of one provider, whose box does not lead them back to each other, or does.
+    no-way-back | led-back)
+        case $case in led-back) expected=direct ;; *) expected=relay ;; esac
         place nat; place box_a; place box_b; place a; place b
         open_to nat
         at nat ip link add inside type bridge
@@ -63,15 +63,34 @@ case $case in
             ip link add inside netns "${places[box_$one]}" type veth peer name eth0 netns "${places[$one]}"
         done
         nat nat $open.2/24 $open.1 100.64.0.1/24 ""
+        if [ "$case" = led-back ]; then leads_back nat $open.2; fi
         nat box_a 100.64.0.2/24 100.64.0.1 10.1.0.1/24 ""
         nat box_b 100.64.0.3/24 100.64.0.1 10.2.0.1/24 ""
         host a 10.1.0.2/24 10.1.0.1
         host b 10.2.0.2/24 10.2.0.1
         ;;
+    # IPv6 alone: nobody's addresses are changed, and each end is guarded.
+    firewalls)
+        expected=direct
+        relay='[2001:db8::1]:26600'
+        place wall_a; place wall_b; place a; place b
+        ip address add 2001:db8::1/64 dev open nodad
+        for one in a b; do
+            open_to "wall_$one"
+            ip link add inside netns "${places[wall_$one]}" type veth peer name eth0 netns "${places[$one]}"
+        done
+        firewall wall_a 2001:db8::2/64 2001:db8::1 2001:db8:a::1/64
+        firewall wall_b 2001:db8::3/64 2001:db8::1 2001:db8:b::1/64
+        sysctl -qw net.ipv6.conf.all.forwarding=1
+        ip route add 2001:db8:a::/64 via 2001:db8::2
+        ip route add 2001:db8:b::/64 via 2001:db8::3
+        host a 2001:db8:a::2/64 2001:db8:a::1
+        host b 2001:db8:b::2/64 2001:db8:b::1
+        ;;
     *) fail "no case is called $case" ;;
 esac
 
-"$program" relay --listen $open.1:26600 2> "$work/relay" &
+"$program" relay --listen "$relay" 2> "$work/relay" &
 wait_for grep -q . "$work/relay"
 slow a 40mbit
 head -c 20M /dev/urandom > "$work/file"
