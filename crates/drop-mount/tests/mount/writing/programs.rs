@@ -81,6 +81,97 @@ fn git_clones_commits_collects_and_checks() {
     assert!(git(&w.there("clone"), &["status", "--porcelain"]).stdout.is_empty());
 }
 
+/// A program of two parts and a header, with what makes it.
+fn project(folder: &Path) {
+    let makefile = "program: main.o part.o\n\t$(CC) -o $@ main.o part.o\n\
+                    main.o part.o: part.h\n\
+                    %.o: %.c\n\t$(CC) -c -o $@ $<\n\techo $@ >> made\n";
+    for (name, text) in [
+        ("Makefile", makefile),
+        ("part.h", "int part(void);\n"),
+        ("part.c", "#include \"part.h\"\nint part(void) { return 41; }\n"),
+        (
+            "main.c",
+            "#include <stdio.h>\n#include \"part.h\"\nint main(void) { printf(\"%d\\n\", part() + 1); return 0; }\n",
+        ),
+        (".gitignore", "*.o\nprogram\nmade\n"),
+    ] {
+        fs::write(folder.join(name), text).unwrap();
+    }
+}
+
+#[test]
+fn a_project_is_cloned_built_and_built_again_where_it_changed() {
+    let Some(w) = Writing::start() else { return };
+    if !["git", "make", "cc"].into_iter().all(has) {
+        return;
+    }
+    let origin = tempfile::tempdir().unwrap();
+    let git = |folder: &Path, arguments: &[&str]| run("git", folder, arguments);
+    project(origin.path());
+    git(origin.path(), &["init", "-q", "-b", "main", "."]);
+    git(origin.path(), &["add", "-A"]);
+    git(origin.path(), &["commit", "-q", "-m", "one"]);
+    let from = origin.path().display().to_string();
+    git(w.at.path(), &["clone", "-q", &from, "clone"]);
+    let (here, there) = (w.at("clone"), w.there("clone"));
+    let made = |folder: &Path| {
+        let made = fs::read_to_string(folder.join("made")).unwrap_or_default();
+        let _ = fs::remove_file(folder.join("made"));
+        let mut made: Vec<String> = made.lines().map(str::to_owned).collect();
+        made.sort();
+        made
+    };
+    let make = || run("make", &here, &["-j2", "CC=cc"]);
+    let says = |folder: &Path| run(folder.join("program").to_str().unwrap(), folder, &[]).stdout;
+    make();
+    assert_eq!(made(&here), ["main.o", "part.o"]);
+    assert_eq!(says(&here), b"42\n");
+    // Times are those that files were written at, so only what is older than its source is made again.
+    make();
+    assert!(made(&here).is_empty());
+    fs::write(
+        here.join("part.c"),
+        "#include \"part.h\"\nint part(void) { return 1; }\n",
+    )
+    .unwrap();
+    make();
+    assert_eq!(made(&here), ["part.o"]);
+    assert_eq!((says(&here), says(&there)), (b"2\n".to_vec(), b"2\n".to_vec()));
+    // Touched by the owner, it is made again here.
+    run("touch", &there, &["part.h"]);
+    super::until("the new time of the header", || {
+        fs::metadata(here.join("part.h")).unwrap().modified().unwrap()
+            == fs::metadata(there.join("part.h")).unwrap().modified().unwrap()
+    });
+    make();
+    assert_eq!(made(&here), ["main.o", "part.o"]);
+    git(&here, &["commit", "-q", "-a", "-m", "two"]);
+    // The owner has the commit, a clean tree, and nothing to make.
+    assert_eq!(git(&there, &["log", "--format=%s"]).stdout, b"two\none\n");
+    assert!(git(&there, &["status", "--porcelain"]).stdout.is_empty());
+    git(&there, &["fsck", "--strict"]);
+    run("make", &there, &["CC=cc"]);
+    assert!(made(&there).is_empty());
+    assert_same(&here, &there);
+}
+
+/// The exerciser of file systems that Apple began and FreeBSD and Linux use, as Alan Somers wrote it anew.
+#[test]
+fn fsx_finds_no_difference() {
+    let Some(w) = Writing::start() else { return };
+    if !has("fsx") {
+        return;
+    }
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mount/writing/fsx.toml");
+    let expected = tempfile::tempdir().unwrap();
+    let (file, expected) = (w.at("file"), expected.path());
+    let options = ["-f", config, "-N", "4000", "-S", "1"];
+    let places = ["-P", expected.to_str().unwrap(), file.to_str().unwrap()];
+    run("fsx", expected, &[&options[..], &places].concat());
+    assert!(fs::read(&file).unwrap() == fs::read(w.there("file")).unwrap());
+}
+
 #[test]
 fn rsync_copies_and_changes_in_place() {
     let Some(w) = Writing::start() else { return };
