@@ -25,7 +25,7 @@ const SERVICE: &str = "_sealway._tcp.local.";
 /// The UDP port of multicast DNS.
 pub const MDNS_PORT: u16 = 5353;
 
-/// Speaks multicast DNS on all interfaces but the loopback ones.
+/// Speaks multicast DNS on all interfaces but loopback and point-to-point ones.
 fn daemon() -> Result<mdns_sd::ServiceDaemon, Error> {
     let daemon = mdns_sd::ServiceDaemon::new()?;
     daemon.disable_interface(vec![mdns_sd::IfKind::LoopbackV4, mdns_sd::IfKind::LoopbackV6])?;

@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
+use nix::ifaddrs::InterfaceAddress;
 use nix::net::if_::InterfaceFlags;
 
 /// Most addresses of one end that are dialled.
@@ -34,19 +35,21 @@ pub(crate) fn networks() -> Vec<Network> {
     let found = nix::ifaddrs::getifaddrs().into_iter().flatten();
     let up = found
         .filter(|one| one.flags.contains(InterfaceFlags::IFF_UP) && !one.flags.contains(InterfaceFlags::IFF_LOOPBACK));
-    up.filter_map(|one| {
-        let (address, mask) = (one.address?, one.netmask?);
-        if let (Some(address), Some(mask)) = (address.as_sockaddr_in(), mask.as_sockaddr_in()) {
-            let (address, mask) = (address.ip().to_bits(), mask.ip().to_bits());
-            return Some(Network::V4 { address, mask });
-        }
-        let (address, mask) = (address.as_sockaddr_in6()?.ip(), mask.as_sockaddr_in6()?.ip());
-        Some(Network::V6 {
-            address: address.to_bits(),
-            mask: mask.to_bits(),
-        })
+    up.filter_map(|one| network(&one)).collect()
+}
+
+/// The network that one address of an interface is in.
+pub(crate) fn network(one: &InterfaceAddress) -> Option<Network> {
+    let (address, mask) = (one.address?, one.netmask?);
+    if let (Some(address), Some(mask)) = (address.as_sockaddr_in(), mask.as_sockaddr_in()) {
+        let (address, mask) = (address.ip().to_bits(), mask.ip().to_bits());
+        return Some(Network::V4 { address, mask });
+    }
+    let (address, mask) = (address.as_sockaddr_in6()?.ip(), mask.as_sockaddr_in6()?.ip());
+    Some(Network::V6 {
+        address: address.to_bits(),
+        mask: mask.to_bits(),
     })
-    .collect()
 }
 
 /// What is dialled of these addresses, each with the number of the interface that it was heard on, the likely ones first.

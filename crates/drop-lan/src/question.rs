@@ -13,7 +13,7 @@ use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
 use socket2::SockRef;
 
-use crate::near::{Network, networks};
+use crate::near::{Network, network};
 use crate::{Error, MDNS_PORT, SERVICE};
 
 const GROUP_V4: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 251);
@@ -32,6 +32,8 @@ const MAX_LINKS: usize = 32;
 const MAX_DATAGRAM: usize = 9000;
 /// Most datagrams that one look at one socket takes.
 const MAX_DATAGRAMS: usize = 16;
+/// Answers after which a look ends. What is left stays with the sockets until the next one.
+const ENOUGH: usize = 64;
 /// Most ends of one datagram that count.
 const MAX_ENDS: usize = 16;
 
@@ -60,38 +62,58 @@ struct Link {
     socket: UdpSocket,
     group: SocketAddr,
     interface: u32,
+    /// Those of its family that the interface is in.
+    networks: Vec<Network>,
+}
+
+impl Link {
+    /// Whether this is a responder on this link: nobody else is listened to (section 11).
+    fn has(&self, from: SocketAddr) -> bool {
+        let is_here = match from {
+            SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() => v6.scope_id() == self.interface,
+            _ => self.networks.iter().any(|network| network.has(from.ip())),
+        };
+        is_here && from.port() == MDNS_PORT
+    }
 }
 
 /// The question who waits, asked again a few times.
 pub(crate) struct Question {
     id: u16,
     links: Vec<Link>,
-    networks: Vec<Network>,
     began: Instant,
     asked: usize,
 }
 
 impl Question {
-    /// A question on all interfaces but the loopback ones. One that cannot be asked on is left out.
+    /// A question on all interfaces that announcements go through: no loopback, no point-to-point links such as VPNs. One that cannot
+    /// be asked on is left out.
     pub(crate) fn new() -> Result<Question, Error> {
         let mut id = [0; 2];
         getrandom::fill(&mut id).map_err(Error::Random)?;
         Ok(Question {
             id: u16::from_be_bytes(id),
             links: links(),
-            networks: networks(),
             began: Instant::now(),
             asked: 0,
         })
     }
 
-    /// Who has answered since the last look. Asks again if it is time.
+    /// Who has answered since the last look, not many more than [`ENOUGH`]. Asks again if it is time.
     pub(crate) fn answers(&mut self) -> Vec<Answer> {
         if ASKED.get(self.asked).is_some_and(|due| self.began.elapsed() >= *due) {
             self.asked += 1;
             self.ask();
         }
-        self.links.iter().flat_map(|link| self.take(link)).collect()
+        // Another link comes first each time, so that a busy one does not hold the others up.
+        if !self.links.is_empty() {
+            self.links.rotate_left(1);
+        }
+        let mut answers = Vec::new();
+        for link in &self.links {
+            self.take(link, &mut answers);
+        }
+        answers
     }
 
     fn ask(&self) {
@@ -103,47 +125,52 @@ impl Question {
         }
     }
 
-    fn take(&self, link: &Link) -> Vec<Answer> {
-        let (mut answers, mut buffer) = (Vec::new(), [0; MAX_DATAGRAM]);
+    fn take(&self, link: &Link, answers: &mut Vec<Answer>) {
+        let mut buffer = [0; MAX_DATAGRAM];
         for _ in 0..MAX_DATAGRAMS {
+            if answers.len() >= ENOUGH {
+                return;
+            }
             let Ok((len, from)) = link.socket.recv_from(&mut buffer) else {
-                break;
+                return;
             };
-            if self.is_near(from) {
+            if link.has(from) {
                 answers.extend(read(&buffer[..len], self.id, link.interface));
             }
         }
-        answers
-    }
-
-    /// Whether this is a responder on a link of this machine: nobody else is listened to (section 11).
-    fn is_near(&self, from: SocketAddr) -> bool {
-        let link_local = matches!(from, SocketAddr::V6(v6) if v6.ip().is_unicast_link_local());
-        from.port() == MDNS_PORT && (link_local || self.networks.iter().any(|network| network.has(from.ip())))
     }
 }
 
-/// A socket for each interface and family that multicast goes through.
+/// Whether this end asks on an interface: where it would announce itself, too, and the other end does. Nobody at the far end of a VPN
+/// is told that somebody looks here.
+fn is_asked(name: &str, flags: InterfaceFlags) -> bool {
+    let wanted = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_MULTICAST;
+    let unwanted = InterfaceFlags::IFF_LOOPBACK | InterfaceFlags::IFF_POINTOPOINT;
+    // Apple's links between devices side by side.
+    let is_apples = ["awdl", "llw"].iter().any(|prefix| name.starts_with(prefix));
+    flags.contains(wanted) && !flags.intersects(unwanted) && !is_apples
+}
+
+/// A socket for each interface and family that is asked.
 fn links() -> Vec<Link> {
-    let mut found: BTreeMap<(u32, bool), IpAddr> = BTreeMap::new();
-    for one in getifaddrs().into_iter().flatten() {
-        let wanted = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_MULTICAST;
-        if !one.flags.contains(wanted) || one.flags.contains(InterfaceFlags::IFF_LOOPBACK) {
-            continue;
-        }
+    let mut found: BTreeMap<(u32, bool), (IpAddr, Vec<Network>)> = BTreeMap::new();
+    let interfaces = getifaddrs().into_iter().flatten();
+    for one in interfaces.filter(|one| is_asked(&one.interface_name, one.flags)) {
         let (Ok(index), Some(address)) = (if_nametoindex(one.interface_name.as_str()), one.address) else {
             continue;
         };
         let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
         if let Some(ip) = v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip()))) {
-            found.entry((index, ip.is_ipv6())).or_insert(ip);
+            let of_link = found.entry((index, ip.is_ipv6())).or_insert((ip, Vec::new()));
+            of_link.1.extend(network(&one));
         }
     }
     let links = found.into_iter().take(MAX_LINKS);
-    links.filter_map(|((index, _), ip)| link(index, ip).ok()).collect()
+    let links = links.filter_map(|((index, _), (ip, networks))| link(index, ip, networks).ok());
+    links.collect()
 }
 
-fn link(interface: u32, own: IpAddr) -> std::io::Result<Link> {
+fn link(interface: u32, own: IpAddr, networks: Vec<Network>) -> std::io::Result<Link> {
     let (socket, group) = match own {
         IpAddr::V4(own) => {
             let socket = UdpSocket::bind((own, 0))?;
@@ -160,6 +187,7 @@ fn link(interface: u32, own: IpAddr) -> std::io::Result<Link> {
         socket,
         group,
         interface,
+        networks,
     })
 }
 
@@ -266,6 +294,42 @@ mod tests {
         assert_eq!(asked.queries.len(), 1);
         assert_eq!(asked.queries[0].name(), &name(SERVICE));
         assert_eq!(asked.queries[0].query_type(), RecordType::PTR);
+    }
+
+    #[test]
+    fn neither_loopback_nor_point_to_point_links_are_asked() {
+        let up = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_MULTICAST;
+        assert!(is_asked("eth0", up | InterfaceFlags::IFF_BROADCAST));
+        for (name, flags) in [
+            ("eth0", InterfaceFlags::IFF_UP),
+            ("eth0", InterfaceFlags::IFF_MULTICAST),
+            ("lo", up | InterfaceFlags::IFF_LOOPBACK),
+            ("tun0", up | InterfaceFlags::IFF_POINTOPOINT),
+            ("awdl0", up),
+            ("llw0", up),
+        ] {
+            assert!(!is_asked(name, flags), "{name} {flags:?}");
+        }
+    }
+
+    #[test]
+    fn only_responders_on_the_link_itself_are_heard() {
+        let link = Link {
+            socket: UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(),
+            group: (GROUP_V4, MDNS_PORT).into(),
+            interface: 3,
+            networks: vec![Network::V4 {
+                address: Ipv4Addr::new(192, 168, 1, 7).to_bits(),
+                mask: u32::MAX << 8,
+            }],
+        };
+        let v4 = |port, last: [u8; 2]| SocketAddr::from(([192, 168, last[0], last[1]], port));
+        assert!(link.has(v4(MDNS_PORT, [1, 5])));
+        assert!(!link.has(v4(MDNS_PORT, [2, 5])));
+        assert!(!link.has(v4(4000, [1, 5])));
+        let v6 = |interface| SocketAddr::from(SocketAddrV6::new("fe80::5".parse().unwrap(), MDNS_PORT, 0, interface));
+        assert!(link.has(v6(3)));
+        assert!(!link.has(v6(2)) && !link.has(v6(0)));
     }
 
     #[test]
