@@ -3,7 +3,8 @@
 //! The end that waits announces `_sealway._tcp.local.` under a random name, made anew each time. Behind it stands a [`Sign`]: the
 //! number of a code, which is public, or tags for those whose keys it knows. Nothing announced depends on the words of a code, so
 //! they cannot be guessed from it; anybody on the network can answer for a number, and then has the one guess that a handshake
-//! allows. So [`search`] takes one answer only.
+//! allows. So [`search`] takes the answers of one end only: those under one name, with one port. Who copies both is taken for that end,
+//! and can keep the two apart, as whoever may answer can; one of its addresses has the guess.
 
 #![forbid(unsafe_code)]
 

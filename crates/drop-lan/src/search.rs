@@ -1,6 +1,6 @@
 //! An end that was told no address looks for the one that waits.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
@@ -15,8 +15,8 @@ use crate::{Error, SERVICE, Sign, daemon};
 const OTHERS: Duration = Duration::from_millis(300);
 /// How often it is looked whether somebody has answered, and whether somebody wants no more.
 const TICK: Duration = Duration::from_millis(20);
-/// Most answers that are looked at.
-const MAX_ANSWERS: usize = 1024;
+/// Most ends that are looked at, meant or not.
+const MAX_ENDS: usize = 1024;
 
 /// Looks for the end with this sign for at most `limit`, and says where it waits, the likely addresses first.
 ///
@@ -53,6 +53,9 @@ fn gather(
             return Err(Error::Stopped);
         }
         for answer in question.answers() {
+            if found.is_done() {
+                break;
+            }
             let heard = answer.addresses.iter().copied();
             found.add(&answer.name, answer.port, heard, |key| answer.value(key))?;
         }
@@ -69,7 +72,12 @@ fn gather(
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    found.ends.into_values().next().ok_or(Error::Nobody)
+    found
+        .ends
+        .into_values()
+        .next()
+        .map(|end| end.addresses)
+        .ok_or(Error::Nobody)
 }
 
 /// Addresses of an announcement, with the numbers of the interfaces that link-local ones belong to.
@@ -83,13 +91,20 @@ fn heard(service: &ResolvedService) -> impl Iterator<Item = (IpAddr, u32)> {
     })
 }
 
+/// An end that is meant.
+struct End {
+    port: u16,
+    addresses: Vec<SocketAddr>,
+}
+
 /// The ends that are meant, so far.
 struct Found<'a> {
     sign: &'a Sign,
     until: Instant,
-    looked_at: usize,
+    /// The names of all, each of which is heard many times.
+    names: HashSet<String>,
     /// By name: one that is heard on several interfaces has more addresses each time.
-    ends: HashMap<String, Vec<SocketAddr>>,
+    ends: HashMap<String, End>,
 }
 
 impl Found<'_> {
@@ -97,16 +112,16 @@ impl Found<'_> {
         Found {
             sign,
             until: Instant::now() + limit,
-            looked_at: 0,
+            names: HashSet::new(),
             ends: HashMap::new(),
         }
     }
 
     fn is_done(&self) -> bool {
-        Instant::now() >= self.until || self.looked_at >= MAX_ANSWERS
+        Instant::now() >= self.until || self.names.len() >= MAX_ENDS
     }
 
-    /// Somebody was heard of. That it is somebody else than before is an error, if both are meant.
+    /// Somebody was heard of. That it is somebody else than before, by name or by port, is an error, if both are meant.
     fn add<'a>(
         &mut self,
         name: &str,
@@ -114,7 +129,9 @@ impl Found<'_> {
         heard: impl Iterator<Item = (IpAddr, u32)>,
         value: impl Fn(&str) -> Option<&'a [u8]>,
     ) -> Result<(), Error> {
-        self.looked_at += 1;
+        if !self.names.contains(name) {
+            self.names.insert(name.to_owned());
+        }
         if !self.sign.is_meant(now(), value) {
             return Ok(());
         }
@@ -125,10 +142,14 @@ impl Found<'_> {
         if self.ends.is_empty() {
             self.until = self.until.min(Instant::now() + OTHERS);
         }
-        let known = self.ends.entry(name.to_owned()).or_default();
-        addresses.append(known);
-        *known = in_order(addresses);
-        if self.ends.len() > 1 {
+        let none = End {
+            port,
+            addresses: Vec::new(),
+        };
+        let end = self.ends.entry(name.to_owned()).or_insert(none);
+        addresses.append(&mut end.addresses);
+        end.addresses = in_order(addresses);
+        if end.port != port || self.ends.len() > 1 {
             return Err(Error::Several);
         }
         Ok(())
@@ -157,8 +178,24 @@ mod tests {
         for (last, interface) in [(1, 1), (2, 2), (1, 1)] {
             found.add("a", 4000, address(last, interface), text).unwrap();
         }
-        assert_eq!(found.ends["a"].len(), 2);
+        assert_eq!(found.ends["a"].addresses.len(), 2);
         assert!(found.until < before, "others have some time only");
         assert!(matches!(found.add("b", 4000, address(3, 1), text), Err(Error::Several)));
+        // Under the name of one that is known.
+        found.ends.remove("b");
+        assert!(matches!(found.add("a", 4001, address(3, 1), text), Err(Error::Several)));
+    }
+
+    #[test]
+    fn many_ends_end_a_search_and_many_answers_of_one_do_not() {
+        let sign = Sign::Number(7);
+        let mut found = Found::new(&sign, Duration::from_secs(3600));
+        for number in 0..2 * MAX_ENDS {
+            let name = (number % (MAX_ENDS - 1)).to_string();
+            found.add(&name, 4000, std::iter::empty(), |_| None).unwrap();
+        }
+        assert!(!found.is_done());
+        found.add("one more", 4000, std::iter::empty(), |_| None).unwrap();
+        assert!(found.is_done());
     }
 }
