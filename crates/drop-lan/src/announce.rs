@@ -82,3 +82,14 @@ impl Drop for Announced {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_is_announced_without_asking_whether_somebody_has_it() {
+        let info = info("0123456789abcdef", 4000, &Sign::Number(7)).unwrap();
+        assert!(!info.requires_probe());
+    }
+}
