@@ -10,6 +10,8 @@ away() { SEALWAY_CONFIG_DIR=$work/away nsenter --target "$other" --net "$program
 
 # Sends with these options, as $sending; what it says is in $work/sent.
 sends() {
+    # What an earlier one said is not this one's.
+    : >"$work/sent"
     "$program" send "$work/files" --json "$@" >"$work/sent" 2>"$work/errors" &
     sending=$!
     wait_for grep -q '"event":"\(code\|waiting\|listening\)"' "$work/sent"
@@ -63,7 +65,8 @@ kill -INT "$sending"; wait "$sending" || true
 SEALWAY_CODE=7-castle-lemon-opera sends
 first=$sending
 SEALWAY_CODE=7-zebra-zebra-zebra sends
-# Until both have been announced there is but one.
+# Until both have been announced there is but one. It says that it listens once that is under way.
+wait_for grep -q '"event":"listening"' "$work/sent"
 sleep 1
 result=0; SEALWAY_CODE=7-castle-lemon-opera receives || result=$?
 [ "$result" = 7 ] && grep -q 'more than one on this network answers to the number 7' "$work/received" || fail "two: $result, $(said)"
