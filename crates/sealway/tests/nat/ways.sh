@@ -74,7 +74,7 @@ case $case in
         expected=direct
         relay='[2001:db8::1]:26600'
         place wall_a; place wall_b; place a; place b
-        # Nobody else has these addresses, which takes a second or two to find out.
+        # Skip duplicate address detection: it takes a second or two.
         for one in wall_a wall_b a b; do
             at "$one" sysctl -qw net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0
         done
