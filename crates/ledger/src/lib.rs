@@ -24,7 +24,6 @@
 //! What was added since the last exchange, when the process is killed or the machine loses its power: each exchange is on disk
 //! before it returns. While the database is away, what waits is one sum for each user and period. It is written when the
 //! database is back, once.
-
 //!
 //! [`Server`] and [`Session`] are the way to the database for others who keep something there, in tables of their own.
 
