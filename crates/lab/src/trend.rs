@@ -14,6 +14,8 @@ mod segments;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
+
 use serde::Serialize;
 
 use crate::result::{Case, Num};
@@ -78,7 +80,30 @@ pub struct Slower {
     pub by: f64,
     /// Number of the runs that it is slower than.
     pub runs: usize,
+    /// Whether the run before it is slower than these, too.
+    pub confirmed: bool,
 }
+
+/// Why it is not known whether the newest run is slower.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Undecided {
+    /// It has no point.
+    LeftOut,
+    /// There is no run before it.
+    Alone,
+}
+
+impl fmt::Display for Undecided {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Undecided::LeftOut => "the newest run is left out: nothing is known of it",
+            Undecided::Alone => "there is no run before the newest to compare it with",
+        })
+    }
+}
+
+impl std::error::Error for Undecided {}
 
 /// Runs that have no point, and why.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -120,29 +145,55 @@ pub struct Trend {
     pub left_out: Vec<LeftOut>,
     #[serde(skip)]
     direction: Better,
+    /// Least change, as a fraction, that runs like these can show; 0 if any bound is as good as another.
+    #[serde(skip)]
+    least: f64,
+    /// Whether the newest run that was taken has a point.
+    #[serde(skip)]
+    has_newest: bool,
 }
 
 impl Trend {
-    /// Whether the newest run is slower by more than `bound`, a fraction, with its interval apart: than the other runs of its
-    /// segment, or than the segment before. `None` as long as there is no other run.
-    pub fn slower(&self, bound: f64) -> Option<Slower> {
-        let (newest, others) = self.points.split_last()?;
-        let segment = self.segments.last()?;
-        let own = others.get(segment.first..).unwrap_or_default();
-        let before = self.segments.iter().rev().nth(1);
-        let own = segments::level(own.iter().map(|point| point.figure)).map(|figure| (figure, own.len()));
-        let references = own
-            .into_iter()
-            .chain(before.map(|segment| (segment.figure, segment.runs)));
-        let slower = references.filter_map(|(reference, runs)| {
-            let worse = -self.direction.goodness(newest.figure.mid - reference.mid);
-            let is_slower = worse > bound.ln_1p() && newest.figure.is_apart_from(&reference);
-            is_slower.then(|| Slower {
-                by: worse.exp_m1(),
-                runs,
-            })
+    /// Whether the newest run is slower by more than `bound`, a fraction, and outside the range of the intervals of the other runs
+    /// of its segment, or of those of the segment before. A bound below [`Trend::threshold`] counts as that one where runs have few
+    /// rounds, or where it follows from how much neighbours differ.
+    ///
+    /// # Errors
+    /// [`Undecided`] if the newest run has no point, or no run to be compared with.
+    pub fn slower(&self, bound: f64) -> Result<Option<Slower>, Undecided> {
+        let [before @ .., newest] = self.points.as_slice() else {
+            return Err(Undecided::LeftOut);
+        };
+        if !self.has_newest {
+            return Err(Undecided::LeftOut);
+        }
+        let Some((last, earlier)) = before.split_last() else {
+            return Err(Undecided::Alone);
+        };
+        let bound = bound.max(self.least);
+        let found = match self.all_slower(&[newest, last], earlier.len(), bound) {
+            Some((by, runs)) => Some((by, runs, true)),
+            None => self
+                .all_slower(&[newest], before.len(), bound)
+                .map(|(by, runs)| (by, runs, false)),
+        };
+        Ok(found.map(|(by, runs, confirmed)| Slower { by, runs, confirmed }))
+    }
+
+    /// By how much the first of `points` is slower, and than how many runs, if all are slower than the same segment: the last or the
+    /// one before, as far as their runs are among the first `end`.
+    fn all_slower(&self, points: &[&Point], end: usize, bound: f64) -> Option<(f64, usize)> {
+        let references = self.segments.iter().rev().take(2).filter_map(|segment| {
+            let runs = self.points.get(segment.first..end.min(segment.first + segment.runs))?;
+            Some((segments::range(runs.iter().map(|point| point.figure))?, runs.len()))
         });
-        slower.max_by(|a, b| a.by.total_cmp(&b.by))
+        let slower = references.filter_map(|(reference, runs)| {
+            let worse = |point: &Point| -self.direction.goodness(point.figure.mid - reference.mid);
+            let is_slower = |point: &&Point| worse(point) > bound.ln_1p() && point.figure.is_apart_from(&reference);
+            let first = points.first().filter(|_| points.iter().all(is_slower))?;
+            Some((worse(first).exp_m1(), runs))
+        });
+        slower.max_by(|a, b| a.0.total_cmp(&b.0))
     }
 
     /// The trend as plain ASCII text, no line longer than 80 characters, whatever the results contain.

@@ -161,6 +161,8 @@ fn a_trend_fails_a_build_and_runs_go_to_another_store() {
         import(day, 1.1e9);
     }
     let trend = |words: &[&str]| kept.lab(&[&["trend", "primitives"], words].concat());
+    let ran = trend(&["--since", "4", "--fail-on", "slower=5%"]);
+    assert_eq!(ran.code, 6, "one run says nothing: {ran:?}");
     let ran = trend(&["seal", "16384", "--fail-on", "slower=5%"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(
@@ -169,10 +171,14 @@ fn a_trend_fails_a_build_and_runs_go_to_another_store() {
     );
     import(5, 0.9e9);
     let ran = trend(&["bytes=16384", "--fail-on", "slower=5%"]);
-    assert_eq!(ran.code, 5, "{ran:?}");
+    assert_eq!(ran.code, 6, "{ran:?}");
     assert!(ran.stdout.contains("-- slower: -18 % --"), "{ran:?}");
+    assert!(ran.stderr.contains("another one decides"), "{ran:?}");
+    import(6, 0.9e9);
+    let ran = trend(&["bytes=16384", "--fail-on", "slower=5%"]);
+    assert_eq!(ran.code, 5, "{ran:?}");
     assert!(
-        ran.stderr.contains("slower than 4 runs before it, by 22.2 %"),
+        ran.stderr.contains("slower than 4 runs before, the last by 22.2 %"),
         "{ran:?}"
     );
     let answer: Value = serde_json::from_str(&trend(&["--json", "--fail-on", "slower=30%"]).stdout).unwrap();
@@ -206,7 +212,7 @@ fn a_trend_fails_a_build_and_runs_go_to_another_store() {
     let shown = kept.lab(&["show", "last", "--json", "-", "--store", &other]);
     assert_eq!(
         serde_json::from_str::<Value>(&shown.stdout).unwrap()["run"],
-        result(5, 1.0)["run"]
+        result(6, 1.0)["run"]
     );
     let ran = kept.lab(&["prune", "--keep", "1", "--store", &other]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, "1 deleted\n"));

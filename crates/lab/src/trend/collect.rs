@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use super::segments::{self, Figure};
 use super::{LeftOut, Point, Segment, Trend, TrendError};
-use crate::compare::{CONTROLS, Key, OURS, canary, threshold};
+use crate::compare::{CONTROLS, HISTORY_RUNS, Key, OURS, canary, threshold};
 use crate::result::{Num, ResultRow, RunResult};
 use crate::stats::{
     Better, MIN_INTERVAL_ROUNDS, MetricKind, QUICK_MARGIN, Verdict, hodges_lehmann, log_ratios, median,
     signed_rank_interval,
 };
 use crate::store::Kept;
+
+/// Why a run that has measured something else is left out.
+const WITHOUT: &str = "without this figure";
 
 /// Which figure is meant.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +54,8 @@ pub struct Collector {
     wanted: Option<Wanted>,
     points: Vec<Point>,
     few_rounds: bool,
+    /// Identifier of the first run that was taken: the newest.
+    newest: Option<String>,
     left_out: BTreeMap<String, usize>,
     /// Cases of the newest run of the workload, as long as none of them is the one that is meant.
     cases: Vec<String>,
@@ -64,6 +69,7 @@ impl Collector {
             wanted: None,
             points: Vec::new(),
             few_rounds: false,
+            newest: None,
             left_out: BTreeMap::new(),
             cases: Vec::new(),
         }
@@ -74,6 +80,7 @@ impl Collector {
     /// # Errors
     /// [`TrendError`] if the question does not fit the run.
     pub fn take(&mut self, kept: &Kept, run: &RunResult) -> Result<(), TrendError> {
+        self.newest.get_or_insert_with(|| kept.run.clone());
         if !run.complete {
             self.leave_out("cut short");
             return Ok(());
@@ -86,6 +93,7 @@ impl Collector {
                     if self.cases.is_empty() {
                         self.cases = cases;
                     }
+                    self.leave_out(WITHOUT);
                     return Ok(());
                 }
             },
@@ -100,8 +108,7 @@ impl Collector {
         Ok(())
     }
 
-    /// Leaves a run out, and says why.
-    pub fn leave_out(&mut self, why: &str) {
+    fn leave_out(&mut self, why: &str) {
         *self.left_out.entry(why.to_owned()).or_default() += 1;
     }
 
@@ -118,9 +125,12 @@ impl Collector {
         let changes = figures
             .windows(2)
             .map(|pair| (pair[1].mid - pair[0].mid).abs().exp_m1());
-        let usual = threshold(MetricKind::of(&wanted.key.metric), &changes.collect::<Vec<_>>());
+        let changes: Vec<f64> = changes.collect();
+        let usual = threshold(MetricKind::of(&wanted.key.metric), &changes);
         let coarse = wanted.profile == "quick" || self.few_rounds;
         let threshold = if coarse { usual.max(QUICK_MARGIN) } else { usual };
+        let from_history = changes.len() >= HISTORY_RUNS;
+        let newest = self.points.last().map(|point| &point.run);
         let left_out = self.left_out.into_iter().map(|(why, runs)| LeftOut { runs, why });
         Ok(Trend {
             segments: segments(&figures, threshold, wanted.better),
@@ -141,6 +151,8 @@ impl Collector {
             cpu: wanted.cpu,
             profile: wanted.profile,
             threshold,
+            least: if coarse || from_history { threshold } else { 0.0 },
+            has_newest: newest.is_some() && newest == self.newest.as_ref(),
             points: self.points,
             left_out: left_out.collect(),
             direction: wanted.better,
@@ -245,7 +257,7 @@ impl Wanted {
         if run.profile != self.profile {
             return Err("another profile".to_owned());
         }
-        let row = of_subject(run, &self.key, &self.key.subject).ok_or("without this figure")?;
+        let row = of_subject(run, &self.key, &self.key.subject).ok_or(WITHOUT)?;
         if (row.unit.as_str(), row.better.as_str()) != (self.unit.as_str(), self.better.as_str()) {
             return Err("another unit".to_owned());
         }

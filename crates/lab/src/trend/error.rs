@@ -2,8 +2,13 @@
 
 use std::fmt;
 
+use crate::compare::render::plain;
+
 /// Cases or metrics that an error names at most.
 const NAMED: usize = 12;
+
+/// Characters of each that it shows at most.
+const MOST_SHOWN: usize = 200;
 
 /// Why there is no trend. All are faults of the question.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -22,10 +27,10 @@ pub enum TrendError {
 impl fmt::Display for TrendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |names: &[String]| {
-            let shown = names.iter().take(NAMED).map(|name| format!("\n  {name}"));
+            let first = names.iter().take(NAMED).map(|name| format!("\n  {}", shown(name)));
             let more = names.len().saturating_sub(NAMED);
             let more = (more > 0).then(|| format!("\n  and {more} more"));
-            shown.chain(more).collect::<String>()
+            first.chain(more).collect::<String>()
         };
         match self {
             TrendError::NoCase(names) if names.is_empty() => {
@@ -34,9 +39,14 @@ impl fmt::Display for TrendError {
             TrendError::NoCase(names) => write!(f, "no kept run has such a case; these there are:{}", list(names)),
             TrendError::SeveralCases(names) => write!(f, "say which case is meant:{}", list(names)),
             TrendError::NoMetric(names) => write!(f, "the case has no such metric; these it has:{}", list(names)),
-            TrendError::Malformed(what) => write!(f, "a kept result contradicts the format: {what}"),
+            TrendError::Malformed(what) => write!(f, "a kept result contradicts the format: {}", shown(what)),
         }
     }
+}
+
+/// Text of a result, which may come from anywhere, for a terminal.
+fn shown(text: &str) -> String {
+    plain(&text.chars().take(MOST_SHOWN).collect::<String>())
 }
 
 impl std::error::Error for TrendError {}

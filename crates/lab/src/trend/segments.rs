@@ -35,6 +35,16 @@ pub(super) fn level(figures: impl Iterator<Item = Figure> + Clone) -> Option<Fig
     })
 }
 
+/// The median of the values of several runs, with the range of their intervals: where one more run may lie. `None` without runs.
+pub(super) fn range(figures: impl Iterator<Item = Figure> + Clone) -> Option<Figure> {
+    let mids: Vec<f64> = figures.clone().map(|figure| figure.mid).collect();
+    Some(Figure {
+        mid: median(&mids)?,
+        low: figures.clone().map(|figure| figure.low).fold(f64::INFINITY, f64::min),
+        high: figures.map(|figure| figure.high).fold(f64::NEG_INFINITY, f64::max),
+    })
+}
+
 /// Where segments begin, ascending, the first at 0. Nothing for no figures.
 ///
 /// Of all divisions it is the one with the least distance of the values from the medians of their segments, where each segment

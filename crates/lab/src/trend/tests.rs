@@ -50,7 +50,7 @@ fn days(ours: &[f64]) -> Vec<RunResult> {
 #[test]
 fn a_slowdown_is_found_where_it_began_and_fails_until_it_is_gone() {
     let steady = trend(&days(&[110.0, 111.0, 110.0, 109.0]), question(&[])).unwrap();
-    assert_eq!((steady.segments.len(), steady.slower(0.05)), (1, None));
+    assert_eq!((steady.segments.len(), steady.slower(0.05)), (1, Ok(None)));
     assert!(steady.render().contains("No change of more than 5.0 % over 4 runs."));
 
     let once = trend(&days(&[110.0, 111.0, 110.0, 109.0, 100.0]), question(&[])).unwrap();
@@ -59,14 +59,16 @@ fn a_slowdown_is_found_where_it_began_and_fails_until_it_is_gone() {
         [4, 1]
     );
     assert_eq!(once.segments[1].verdict, Some(Verdict::Slower));
-    let slower = once.slower(0.05).unwrap();
+    let slower = once.slower(0.05).unwrap().unwrap();
     assert!((slower.by - 0.10).abs() < 0.01 && slower.runs == 4, "{slower:?}");
-    assert_eq!(once.slower(0.12), None, "the bound is wider");
+    assert!(!slower.confirmed, "one run proves nothing");
+    assert_eq!(once.slower(0.12), Ok(None), "the bound is wider");
     assert!(once.render().contains("another one would confirm it"));
 
     let confirmed = trend(&days(&[110.0, 111.0, 110.0, 109.0, 100.0, 101.0]), question(&[])).unwrap();
     assert_eq!(confirmed.segments[1].first, 4);
-    assert!(confirmed.slower(0.05).is_some(), "{confirmed:?}");
+    let slower = confirmed.slower(0.05).unwrap().unwrap();
+    assert!(slower.confirmed && slower.runs == 4, "{slower:?}");
     let text = confirmed.render();
     assert!(
         text.contains("-- slower: -8") || text.contains("-- slower: -9"),
@@ -74,15 +76,16 @@ fn a_slowdown_is_found_where_it_began_and_fails_until_it_is_gone() {
     );
 
     let gone = trend(&days(&[110.0, 111.0, 100.0, 101.0, 110.0, 110.0]), question(&[])).unwrap();
-    assert_eq!((gone.segments.len(), gone.slower(0.05)), (3, None));
+    assert_eq!((gone.segments.len(), gone.slower(0.05)), (3, Ok(None)));
     assert_eq!(gone.segments[2].verdict, Some(Verdict::Faster));
 }
 
 #[test]
 fn a_slowdown_within_a_segment_fails_a_narrow_bound() {
     let found = trend(&days(&[110.0, 110.0, 110.0, 106.5]), question(&[])).unwrap();
-    assert_eq!((found.segments.len(), found.slower(0.05)), (1, None));
-    assert_eq!(found.slower(0.02).map(|slower| slower.runs), Some(3));
+    assert_eq!((found.segments.len(), found.slower(0.05)), (1, Ok(None)));
+    let slower = found.slower(0.02).unwrap().unwrap();
+    assert_eq!((slower.runs, slower.confirmed), (3, false));
 }
 
 #[test]
@@ -93,7 +96,7 @@ fn a_run_whose_interval_is_wide_proves_nothing() {
     }
     let found = trend(&runs, question(&[])).unwrap();
     assert!(found.points[3].value.get() < 1.02, "{found:?}");
-    assert_eq!((found.segments.len(), found.slower(0.05)), (1, None));
+    assert_eq!((found.segments.len(), found.slower(0.05)), (1, Ok(None)));
 }
 
 #[test]
@@ -102,9 +105,9 @@ fn where_less_is_better_more_is_slower() {
     for row in runs.iter_mut().flat_map(|run| &mut run.results) {
         row.better = "lower".into();
     }
-    assert!(trend(&runs, question(&[])).unwrap().slower(0.05).is_some());
+    assert!(trend(&runs, question(&[])).unwrap().slower(0.05).unwrap().is_some());
     runs.reverse();
-    assert_eq!(trend(&runs, question(&[])).unwrap().slower(0.05), None);
+    assert_eq!(trend(&runs, question(&[])).unwrap().slower(0.05), Ok(None));
 }
 
 #[test]
@@ -113,7 +116,7 @@ fn a_slower_machine_changes_nothing() {
     runs.push(run(4, 55.0, 50.0));
     let found = trend(&runs, question(&[])).unwrap();
     assert_eq!((found.control.as_str(), found.unit.as_str()), ("ring 0.17", "1"));
-    assert_eq!((found.segments.len(), found.slower(0.01)), (1, None));
+    assert_eq!((found.segments.len(), found.slower(0.01)), (1, Ok(None)));
 }
 
 /// A window for each round, before and after which the canary took so long.
@@ -182,7 +185,7 @@ fn runs_that_cannot_be_compared_are_left_out_and_counted() {
         "without this figure",
     ];
     assert_eq!(why, wanted);
-    assert_eq!(found.slower(0.0), None);
+    assert_eq!(found.slower(0.0), Err(Undecided::Alone));
     assert!(found.render().contains("nothing to compare it with yet"));
 }
 
@@ -194,6 +197,50 @@ fn runs_of_few_rounds_show_large_changes_only() {
     }
     let found = trend(&runs, question(&[])).unwrap();
     assert_eq!((found.threshold, found.segments.len()), (0.20, 1));
+    assert_eq!(
+        found.slower(0.05),
+        Ok(None),
+        "no bound is finer than what the runs can show"
+    );
+}
+
+#[test]
+fn runs_that_differ_much_anyway_show_large_changes_only() {
+    let mut ours = [110.0, 104.0].repeat(7);
+    ours.extend([102.0, 102.0]);
+    let found = trend(&days(&ours), question(&[])).unwrap();
+    assert!(found.threshold > 0.05, "{found:?}");
+    assert_eq!(found.slower(0.01), Ok(None), "{found:?}");
+}
+
+#[test]
+fn a_run_as_slow_as_one_before_is_not_slower() {
+    // Of many runs the interval of the median is narrow; the next run lies where any of them lay.
+    let mut ours = vec![110.0; 9];
+    ours[4] = 106.0;
+    ours.extend([106.5, 106.5]);
+    let found = trend(&days(&ours), question(&[])).unwrap();
+    assert_eq!(found.slower(0.02), Ok(None), "{found:?}");
+}
+
+#[test]
+fn no_older_run_answers_for_the_newest() {
+    let change: [fn(&mut RunResult); 3] = [
+        |run| run.complete = false,
+        |run| {
+            run.results
+                .iter_mut()
+                .for_each(|row| row.case = row.case.clone().with("bytes", 64_i64))
+        },
+        |run| run.results[0].values[3] = Num(-1.0),
+    ];
+    for change in change {
+        let mut runs = days(&[110.0, 110.0, 100.0, 100.0, 110.0]);
+        change(&mut runs[4]);
+        let found = trend(&runs, question(&["16384"])).unwrap();
+        assert_eq!((found.points.len(), found.left_out.len()), (4, 1), "{found:?}");
+        assert_eq!(found.slower(0.05), Err(Undecided::LeftOut));
+    }
 }
 
 #[test]
@@ -211,6 +258,19 @@ fn a_question_that_does_not_fit_is_answered_with_what_there_is() {
         ..Question::default()
     };
     assert!(error(&runs, other).to_string().contains("no kept run that fits"));
+    let mut hostile = days(&[110.0]);
+    for row in &mut hostile[0].results {
+        row.case = row.case.clone().with("op", "\u{1b}]0;x\u{7}\u{202e}\u{9b}2J");
+    }
+    let text = error(&hostile, question(&["none"])).to_string();
+    assert!(
+        text.contains("op=?]0;x???2J") && text.lines().all(|line| !line.contains(char::is_control)),
+        "{text}"
+    );
+    hostile[0].results[0].metric = "\u{1b}[2J".into();
+    hostile[0].results[0].better = "x".into();
+    let text = error(&hostile, question(&[])).to_string();
+    assert!(text.contains("?[2J") && !text.contains('\u{1b}'), "{text}");
     let metric = Question {
         metric: Some("rate".into()),
         ..question(&[])

@@ -114,12 +114,22 @@ pub(crate) struct Prune {
     pub(crate) stored: Stored,
 }
 
+/// How `trend` ends.
+const TREND_EXITS: [(Exit, &str); 6] = [
+    (Exit::Done, "done; with --fail-on: the newest run is not slower"),
+    (Exit::Internal, Exit::Internal.words()),
+    (Exit::Usage, "the command line is wrong, or no kept run has the figure"),
+    (Exit::Regression, "with --fail-on: the two newest runs are slower"),
+    (Exit::Undecidable, "with --fail-on: nothing is decided"),
+    (Exit::Store, Exit::Store.words()),
+];
+
 /// Draw a figure over kept runs, and find where it changed
 ///
 /// Takes the figure over that of a peer in the same rounds, or else over the speed of the processor, from runs of the same processor
 /// and profile. The answer says where it changed; with --fail-on it sets the exit code, for a build service.
 #[derive(Args, Debug)]
-#[command(after_help = Exit::help())]
+#[command(after_help = Exit::help_of(&TREND_EXITS))]
 pub(crate) struct Trend {
     /// The workload
     #[arg(value_name = "WORKLOAD", value_parser = values::workload_name(ALL))]
@@ -149,7 +159,10 @@ pub(crate) struct Trend {
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub(crate) limit: u32,
 
-    /// Fail with code 5 when the newest run is slower by more than N % than those before it, with its interval apart
+    /// Fail with code 5 when the two newest runs are slower by more than N % than those before, and outside their range
+    ///
+    /// Code 6 says that nothing is decided: the newest run alone is slower, it is left out, or no run is before it. Where runs have few
+    /// rounds or differ much anyway, the bound is the change that they can show, if that is more than N %.
     #[arg(long, value_name = "slower=N%", value_parser = values::slower)]
     pub(crate) fail_on: Option<f64>,
 

@@ -1,6 +1,6 @@
 //! `sealway lab trend`.
 
-use sealway_lab::trend::{Collector, Question};
+use sealway_lab::trend::{Collector, Question, Slower, Undecided};
 use sealway_net::replace;
 
 use super::store::Library;
@@ -49,23 +49,42 @@ pub(crate) fn run(options: &Trend) -> Result<Exit, Problem> {
         Some(Target::Stdout) => output::print(&trend.page())?,
         None => {}
     }
-    let slower = options.fail_on.and_then(|bound| trend.slower(bound));
+    let judged = options.fail_on.map(|bound| trend.slower(bound));
     if options.json {
         let failed = |error| Problem::new(Exit::Internal, error);
         let mut value = serde_json::to_value(&trend).map_err(failed)?;
+        let slower = judged.and_then(|judged| judged.ok().flatten());
         value["slower"] = serde_json::to_value(slower).map_err(failed)?;
         output::print_json(&value)?;
     } else if html != Some(Target::Stdout) {
         output::print(&trend.render())?;
     }
-    let Some(slower) = slower else { return Ok(Exit::Done) };
-    let than = match slower.runs {
-        1 => "the run before it".to_owned(),
-        runs => format!("{runs} runs before it"),
+    Ok(judged.map_or(Exit::Done, exit))
+}
+
+/// What a build service is told of the newest run.
+fn exit(judged: Result<Option<Slower>, Undecided>) -> Exit {
+    let slower = match judged {
+        Ok(Some(slower)) => slower,
+        Ok(None) => return Exit::Done,
+        Err(why) => {
+            note(format!("nothing is decided: {why}"));
+            return Exit::Undecidable;
+        }
     };
+    let than = match slower.runs {
+        1 => "the run before".to_owned(),
+        runs => format!("{runs} runs before"),
+    };
+    let by = slower.by * 100.0;
+    if slower.confirmed {
+        note(format!(
+            "the two newest runs are slower than {than}, the last by {by:.1} %"
+        ));
+        return Exit::Regression;
+    }
     note(format!(
-        "the newest run is slower than {than}, by {:.1} %",
-        slower.by * 100.0
+        "the newest run is slower than {than}, by {by:.1} %; one run proves nothing: another one decides"
     ));
-    Ok(Exit::Regression)
+    Exit::Undecidable
 }
