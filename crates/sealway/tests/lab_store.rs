@@ -118,7 +118,9 @@ fn a_store_that_fails_loses_the_run_and_nothing_else() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.stdout.contains("aes-128-gcm"), "{ran:?}");
     assert!(
-        ran.stderr.contains("this run is not kept: ") && ran.stderr.contains("name another store"),
+        ran.stderr.contains("this run will not be kept: ")
+            && ran.stderr.contains("this run is not kept: ")
+            && ran.stderr.contains("name another store"),
         "{ran:?}"
     );
     let runs = kept.lab(&["runs"]);

@@ -15,6 +15,8 @@ pub enum StoreError {
     Missing(String),
     /// The file or its folder cannot be opened, made or written.
     File(PathBuf, String),
+    /// There is something else than a file: a folder, a pipe, a device.
+    NoFile(PathBuf),
     /// The file is damaged.
     Damaged(PathBuf, String),
     /// The file or database holds something else.
@@ -56,6 +58,7 @@ impl fmt::Display for StoreError {
                 "{}: {why}; its folder must be writable for this user, with room on the disk",
                 path.display()
             ),
+            StoreError::NoFile(path) => write!(f, "{} is no regular file: name another store", path.display()),
             StoreError::Damaged(path, why) => write!(
                 f,
                 "{} is damaged ({why}): put a copy in its place, or move it away to begin anew",

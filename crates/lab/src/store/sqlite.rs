@@ -69,11 +69,8 @@ impl Sqlite {
                 make(path)?;
                 OpenFlags::SQLITE_OPEN_READ_WRITE
             }
-            Access::Read => match std::fs::metadata(path) {
-                Err(error) if error.kind() == ErrorKind::NotFound => return Err(StoreError::Missing(store())),
-                Err(error) => return Err(StoreError::File(path.to_owned(), error.to_string())),
-                Ok(_) => OpenFlags::SQLITE_OPEN_READ_ONLY,
-            },
+            Access::Read if is_there(path)? => OpenFlags::SQLITE_OPEN_READ_ONLY,
+            Access::Read => return Err(StoreError::Missing(store())),
         };
         let mut sqlite = Sqlite {
             path: path.to_owned(),
@@ -219,8 +216,21 @@ fn state(connection: &Connection) -> rusqlite::Result<State> {
     })
 }
 
+/// Whether there is a file. Anything else is refused before it is opened: a pipe would wait for its other end.
+fn is_there(path: &Path) -> Result<bool, StoreError> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_file() => Ok(true),
+        Ok(_) => Err(StoreError::NoFile(path.to_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(StoreError::File(path.to_owned(), error.to_string())),
+    }
+}
+
 /// Makes the file and its folder, for this user alone. SQLite gives its other files the same mode.
 fn make(path: &Path) -> Result<(), StoreError> {
+    if is_there(path)? {
+        return Ok(());
+    }
     let failed = |error: std::io::Error| StoreError::File(path.to_owned(), error.to_string());
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         DirBuilder::new()

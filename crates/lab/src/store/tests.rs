@@ -202,6 +202,14 @@ fn what_is_not_ours_is_refused_and_left_alone() {
     refused("use the newer sealway");
     connection().pragma_update(None, "application_id", 7).unwrap();
     refused("something else");
+    let pipe = folder.path().join("socket");
+    let _socket = std::os::unix::net::UnixListener::bind(&pipe).unwrap();
+    for access in [Access::Read, Access::Write] {
+        for wrong in [pipe.as_path(), folder.path(), Path::new("/dev/null")] {
+            let error = Store::open(&Place::File(wrong.to_owned()), access).err().unwrap();
+            assert!(matches!(error, StoreError::NoFile(_)), "{error}");
+        }
+    }
     std::fs::write(
         path(&place),
         "a text of some length that is no database at all".repeat(20),

@@ -55,6 +55,9 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: Option<&[St
         .transpose()?;
     output::apart(json.as_ref(), html.as_ref())?;
     let keeper = Keeper::new(&options.keep)?;
+    if let Some(warning) = keeper.as_ref().and_then(Keeper::warning) {
+        note(warning);
+    }
     if measured == Measured::All {
         note(scope(&catalogue::ALL));
     }
@@ -79,11 +82,12 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: Option<&[St
     if written.is_ok() {
         progress.result_is_kept();
     }
-    let kept = keeper.and_then(|keeper| keeper.keep(&result));
-    show(&result, options.ci, &[&json, &html])?;
-    if let Some(kept) = kept {
+    let shown = show(&result, options.ci, &[&json, &html]);
+    // A store may be slow to answer: nobody waits for it to see the tables.
+    if let Some(kept) = keeper.and_then(|keeper| keeper.keep(&result)) {
         note(kept);
     }
+    shown?;
     written?;
     Ok(Ending::of(&result, options.strict).into())
 }

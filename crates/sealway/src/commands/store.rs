@@ -29,6 +29,12 @@ impl Keeper {
         Ok(place(&keep.stored)?.map(|place| Keeper { place, label }))
     }
 
+    /// A warning if the store takes nothing, as far as that shows before there is a result.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let error = Store::open(&self.place, Access::Write).err()?;
+        Some(format!("warning: this run will not be kept: {error}"))
+    }
+
     /// Keeps a result, and says so. A store that fails loses the run, and no more than that.
     pub(crate) fn keep(&self, result: &RunResult) -> Option<String> {
         if result.results.is_empty() {
