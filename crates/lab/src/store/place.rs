@@ -33,6 +33,10 @@ impl Place {
             let server = Server::parse(text).map_err(StoreError::Database)?;
             return Ok(Place::Postgres(Box::new(server)));
         }
+        let start = text.trim_start().to_ascii_lowercase();
+        if start.starts_with("postgres:") || start.starts_with("postgresql:") {
+            return Err(StoreError::NoStore("this is no URL of a database".to_owned()));
+        }
         if text.is_empty() {
             return Err(StoreError::NoStore("the store is empty".to_owned()));
         }

@@ -353,6 +353,11 @@ fn the_store_is_the_one_asked_for_then_that_of_the_environment_then_that_of_the_
         "mysql://u:secret@host/db",
         "://secret",
         "postgres://u:secret@host:port/db",
+        "postgres:/u:secret@host/db",
+        "postgresql:u:secret@host/db",
+        "Postgres:/u:secret@host/db",
+        "POSTGRES://u:secret@host/db",
+        " postgres:/u:secret@host/db",
     ] {
         let error = with(Some(wrong), &[]).unwrap_err();
         assert!(error.is_usage() && !error.to_string().contains("secret"), "{error}");
