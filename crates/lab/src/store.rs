@@ -27,10 +27,10 @@ pub use find::{FindError, find, is_exact};
 pub use kept::{Kept, Label, check_name};
 pub(crate) use list::minute;
 pub use list::render;
-pub use parcel::{ImportError, Imported, export, import};
+pub use parcel::{ImportError, Imported, Parcel, export, import};
 pub use place::{Place, VARIABLE, place};
 
-/// Most runs that are listed, and among which one is looked for: the newest.
+/// Most runs that are listed, and among which one is looked for by anything but its number: the newest.
 pub const MOST_LISTED: u32 = 10_000;
 
 /// Version of the tables. A store with a later one is refused.
@@ -62,8 +62,14 @@ trait Backend {
     /// The newest runs, newest first, at most [`MOST_LISTED`].
     fn list(&mut self) -> Result<Vec<Kept>, StoreError>;
 
+    /// The run of a number; `None` if there is none.
+    fn kept(&mut self, id: i64) -> Result<Option<Kept>, StoreError>;
+
     /// The result of a run; `None` if it is gone.
     fn text(&mut self, id: i64) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Deletes a run; whether it was there.
+    fn delete(&mut self, id: i64) -> Result<bool, StoreError>;
 
     /// Deletes all but the newest `keep` runs without a name; how many that were.
     fn prune(&mut self, keep: u32) -> Result<u64, StoreError>;
@@ -127,6 +133,22 @@ impl Store {
 
     fn text(&mut self, id: i64) -> Result<Vec<u8>, StoreError> {
         self.backend.text(id)?.ok_or(StoreError::Gone(id))
+    }
+
+    /// The run of a number, also if it is not among those that [`Store::list`] gives.
+    ///
+    /// # Errors
+    /// Why the store cannot be read.
+    pub fn kept(&mut self, id: i64) -> Result<Option<Kept>, StoreError> {
+        self.backend.kept(id)
+    }
+
+    /// Deletes a run, also one with a name; whether it was there.
+    ///
+    /// # Errors
+    /// Why the store does not do it.
+    pub fn delete(&mut self, id: i64) -> Result<bool, StoreError> {
+        self.backend.delete(id)
     }
 
     /// Deletes all but the newest `keep` runs; those with a name stay and do not count. How many are gone.

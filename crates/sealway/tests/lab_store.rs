@@ -131,7 +131,7 @@ fn a_store_that_fails_loses_the_run_and_nothing_else() {
     assert!(!ran.stderr.contains("secret"), "{ran:?}");
 }
 
-/// A result as the lab writes it, of a day of January 2031, with a figure of ours and of a peer in nine rounds.
+/// A result as the lab writes it, of a day of January 2021, with a figure of ours and of a peer in nine rounds.
 fn result(day: u32, ours: f64) -> Value {
     let row = |subject: &str, centre: f64| {
         let noise = [0.0, 0.4, -0.6, 0.5, -0.3, 0.2, -0.5, 0.7, -0.1];
@@ -144,7 +144,7 @@ fn result(day: u32, ours: f64) -> Value {
         })
     };
     json!({
-        "schema": 1, "run": format!("{day:08x}-0000-4000-8000-000000000000"), "started": format!("2031-01-{day:02}T00:00:00Z"),
+        "schema": 1, "run": format!("{day:08x}-0000-4000-8000-000000000000"), "started": format!("2021-01-{day:02}T00:00:00Z"),
         "complete": true, "sealway": "0.1.0", "profile": "standard", "machine": { "key": "m", "cpu": "Some CPU" },
         "subjects": [{ "name": "sealway", "version": "0.1.0" }, { "name": "ring", "version": "0.17" }],
         "results": [row("sealway", ours), row("ring", 1e9)],
@@ -220,4 +220,26 @@ fn a_trend_fails_a_build_and_runs_go_to_another_store() {
     assert_eq!((ran.code, ran.stderr.as_str()), (0, "1 deleted\n"));
     let ran = kept.lab(&["import", &kept.path("checkout/.git/HEAD")]);
     assert_eq!(ran.code, 2, "{ran:?}");
+    let ran = kept.lab(&["prune", "last"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.stderr.contains("run 6 is the one"), "{ran:?}");
+    let ran = kept.lab(&["prune", "00000002", "3"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, "2 deleted\n"));
+    for gone in ["3", "00000001x", "01", "+1"] {
+        assert_eq!(kept.lab(&["show", gone]).code, 2, "{gone}");
+    }
+}
+
+#[test]
+fn what_does_nothing_makes_no_store() {
+    let kept = Kept::new();
+    for (words, code) in [
+        (&["prune", "--keep", "1"][..], 0),
+        (&["prune", "1"], 2),
+        (&["import", "/no/such/file"], 2),
+    ] {
+        let ran = kept.lab(words);
+        assert_eq!(ran.code, code, "{ran:?}");
+        assert!(!Path::new(&kept.path("lab.sqlite")).exists(), "{words:?} have made it");
+    }
 }

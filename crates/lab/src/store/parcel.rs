@@ -3,14 +3,16 @@
 //! The first line is `{"sealway_lab_runs":1}`. Each run has two lines, both JSON: what is known of it besides its result, and the
 //! result. A file of one result, as `lab --json` writes it, is taken too.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Added, Kept, Label, Store, StoreError};
+use super::{Added, Kept, Label, Store, StoreError, check_name};
 use crate::report::json::{self, MAX_BYTES, ReadError};
 
 /// Version of the file that is written, and the latest that is read.
@@ -35,6 +37,28 @@ pub struct Imported {
     pub new: usize,
     /// Runs that were kept already.
     pub already: usize,
+    /// New runs that have lost their name: it could not be one, or it is that of a branch, which it would hide.
+    pub unnamed: usize,
+}
+
+/// A file of runs, open to be taken in.
+pub struct Parcel {
+    path: PathBuf,
+    file: BufReader<File>,
+}
+
+impl Parcel {
+    /// Opens a file, and reads nothing of it.
+    ///
+    /// # Errors
+    /// [`ImportError::Io`].
+    pub fn open(path: &Path) -> Result<Parcel, ImportError> {
+        let file = File::open(path).map_err(|error| ImportError::Io(path.to_owned(), error))?;
+        Ok(Parcel {
+            path: path.to_owned(),
+            file: BufReader::new(file),
+        })
+    }
 }
 
 /// Why a file is not taken in, or not all of it: the runs that stand before the fault are kept.
@@ -107,54 +131,84 @@ pub fn export(store: &mut Store, kept: &[Kept], out: &mut dyn Write) -> io::Resu
 ///
 /// # Errors
 /// [`ImportError`].
-pub fn import(store: &mut Store, path: &Path) -> Result<Imported, ImportError> {
+pub fn import(store: &mut Store, parcel: Parcel) -> Result<Imported, ImportError> {
+    let path = parcel.path.as_path();
     let failed = |error| ImportError::Io(path.to_owned(), error);
     let mut lines = Lines {
         path,
-        file: BufReader::new(File::open(path).map_err(failed)?),
+        file: parcel.file,
         line: 0,
     };
-    let mut imported = Imported::default();
+    let mut taker = Taker::new(store)?;
     let first = lines.next(MOST_LINE)?.unwrap_or_default();
     let Ok(head) = serde_json::from_slice::<Head>(&first) else {
         let mut text = first;
         let rest = MAX_BYTES + 1 - text.len() as u64;
         lines.file.take(rest).read_to_end(&mut text).map_err(failed)?;
-        take(store, path, &text, &Label::default(), &mut imported)?;
-        return Ok(imported);
+        taker.take(path, &text, Label::default())?;
+        return Ok(taker.imported);
     };
     if head.sealway_lab_runs > VERSION {
         return Err(ImportError::Newer(path.to_owned(), head.sealway_lab_runs));
     }
     while let Some(label) = lines.next(MOST_LINE)? {
         let label = serde_json::from_slice(&label).map_err(|error| lines.malformed(&error.to_string()))?;
-        if imported.new + imported.already == MOST_RUNS {
+        if taker.imported.new + taker.imported.already == MOST_RUNS {
             return Err(lines.malformed(&format!("more than {MOST_RUNS} runs")));
         }
         let result = lines.next(MAX_BYTES)?;
         let result = result.ok_or_else(|| lines.malformed("the file ends before the result of its last run"))?;
         let place = PathBuf::from(format!("{}, line {}", path.display(), lines.line));
-        take(store, &place, &result, &label, &mut imported)?;
+        taker.take(&place, &result, label)?;
     }
-    Ok(imported)
+    Ok(taker.imported)
 }
 
-fn take(
-    store: &mut Store,
-    path: &Path,
-    text: &[u8],
-    label: &Label,
-    imported: &mut Imported,
-) -> Result<(), ImportError> {
-    let run = json::parse(path, text).map_err(ImportError::Result)?;
-    match store
-        .keep_text(&run, &compact(text), label)
-        .map_err(ImportError::Store)?
-    {
-        Added::New(_) => imported.new += 1,
-        Added::Already(_) => imported.already += 1,
+/// Takes runs into a store.
+struct Taker<'a> {
+    store: &'a mut Store,
+    /// Branches of the runs that are kept: a name like one of them would hide their runs.
+    branches: BTreeSet<String>,
+    imported: Imported,
+}
+
+impl Taker<'_> {
+    fn new(store: &mut Store) -> Result<Taker<'_>, ImportError> {
+        let kept = store.list().map_err(ImportError::Store)?;
+        Ok(Taker {
+            store,
+            branches: kept.into_iter().filter_map(|run| run.label.branch).collect(),
+            imported: Imported::default(),
+        })
     }
-    Ok(())
+
+    fn take(&mut self, path: &Path, text: &[u8], mut label: Label) -> Result<(), ImportError> {
+        let run = json::parse(path, text).map_err(ImportError::Result)?;
+        if is_ahead(&run.started) {
+            let why = "its `started` is more than a day ahead of this machine's clock";
+            return Err(ImportError::Store(StoreError::Unfit(why.to_owned())));
+        }
+        self.branches.extend(label.branch.clone());
+        let is_fit = |name: &String| check_name(name).is_ok() && !self.branches.contains(name);
+        let named = label.name.is_some();
+        label.name = label.name.filter(is_fit);
+        let kept = self.store.keep_text(&run, &compact(text), &label);
+        match kept.map_err(ImportError::Store)? {
+            Added::New(_) => {
+                self.imported.new += 1;
+                self.imported.unnamed += usize::from(named && label.name.is_none());
+            }
+            Added::Already(_) => self.imported.already += 1,
+        }
+        Ok(())
+    }
+}
+
+/// Whether a time has not come yet, also where clocks differ. A run of such a time would be the newest for long.
+fn is_ahead(started: &str) -> bool {
+    let day = SignedDuration::from_hours(24);
+    let started = started.parse::<Timestamp>();
+    started.is_ok_and(|started| started.duration_since(Timestamp::now()) > day)
 }
 
 /// Lines of a file, of which none may be longer than it is allowed to be.
@@ -220,11 +274,13 @@ mod tests {
             Store::open(&Place::File(self.path(name)), Access::Write).unwrap()
         }
 
+        fn import(&self, to: &str, file: &str) -> Result<Imported, ImportError> {
+            import(&mut self.open(to), Parcel::open(&self.path(file))?)
+        }
+
         fn refuses(&self, text: &[u8], wanted: &str) {
             std::fs::write(self.path("wrong"), text).unwrap();
-            let error = import(&mut self.open("empty"), &self.path("wrong"))
-                .unwrap_err()
-                .to_string();
+            let error = self.import("empty", "wrong").unwrap_err().to_string();
             assert!(error.contains(wanted), "{error}");
             assert_eq!(self.open("empty").list().unwrap(), []);
         }
@@ -243,8 +299,12 @@ mod tests {
 
         let mut to = stores.open("to");
         to.keep(&run(2, 120.0, 100.0), &on("work")).unwrap();
-        let wanted = Imported { new: 1, already: 1 };
-        assert_eq!(import(&mut to, &stores.path("file")).unwrap(), wanted);
+        let wanted = Imported {
+            new: 1,
+            already: 1,
+            unnamed: 0,
+        };
+        assert_eq!(stores.import("to", "file").unwrap(), wanted);
         let kept = to.list().unwrap();
         assert_eq!((&kept[0].label, &kept[1].label), (&on("work"), &on("main")));
         assert_eq!(to.result(kept[1].id).unwrap(), run(1, 110.0, 100.0));
@@ -260,8 +320,8 @@ mod tests {
         let mut text = serde_json::to_string_pretty(&run(1, 110.0, 100.0)).unwrap();
         text = text.replacen('{', "{ \"later\": \"a \\\" b\\\\\" ,", 1);
         std::fs::write(stores.path("one.json"), &text).unwrap();
+        stores.import("to", "one.json").unwrap();
         let mut to = stores.open("to");
-        import(&mut to, &stores.path("one.json")).unwrap();
         assert_eq!(to.result(1).unwrap(), run(1, 110.0, 100.0));
         let kept = String::from_utf8(to.text(1).unwrap()).unwrap();
         assert!(kept.starts_with("{\"later\":\"a \\\" b\\\\\",\"schema\":1,"), "{kept}");
@@ -286,12 +346,35 @@ mod tests {
             format!("{head}{{}}\n{{\"schema\":99,\"run\":1}}\n").as_bytes(),
             "schema 99",
         );
-        stores.refuses(result.replace("2031-01-01", "yesterday").as_bytes(), "`started`");
+        stores.refuses(result.replace("2021-01-01", "yesterday").as_bytes(), "`started`");
+        stores.refuses(result.replace("2021-01-01", "9999-01-01").as_bytes(), "a day ahead");
         stores.refuses(result.replace("\"results\":[", "\"none\":[").as_bytes(), "no figures");
         let long = format!("{head}{{\"name\":\"{}\"}}\n{result}\n", "x".repeat(5000));
         stores.refuses(long.as_bytes(), ":2: ");
-        let zero = Path::new("/dev/zero");
-        assert!(import(&mut stores.open("empty"), zero).is_err());
-        assert!(import(&mut stores.open("empty"), Path::new("/no/such/file")).is_err());
+        assert!(stores.import("empty", "/dev/zero").is_err());
+        assert!(stores.import("empty", "/no/such/file").is_err());
+    }
+
+    #[test]
+    fn names_that_mean_other_runs_are_dropped() {
+        let stores = Stores::new();
+        stores.open("to").keep(&run(9, 110.0, 100.0), &on("main")).unwrap();
+        let mut text = "{\"sealway_lab_runs\":1}\n".to_owned();
+        for (day, name) in ["last", "7", "main", "work", "a\u{1b}[2J", "fine"].iter().enumerate() {
+            let label = Label {
+                name: Some((*name).to_owned()),
+                ..on("work")
+            };
+            let run = run(day as u32 + 1, 110.0, 100.0);
+            for line in [serde_json::to_string(&label), serde_json::to_string(&run)] {
+                text = format!("{text}{}\n", line.unwrap());
+            }
+        }
+        std::fs::write(stores.path("file"), text).unwrap();
+        let imported = stores.import("to", "file").unwrap();
+        assert_eq!((imported.new, imported.unnamed), (6, 5));
+        let kept = stores.open("to").list().unwrap();
+        let names: Vec<&str> = kept.iter().filter_map(|run| run.label.name.as_deref()).collect();
+        assert_eq!(names, ["fine"]);
     }
 }

@@ -54,6 +54,10 @@ const LIST: &str = "
     SELECT id, run, started, workloads, profile, complete, sealway, cpu, machine, name, branch, revision
     FROM sealway.lab_run ORDER BY started DESC, id DESC LIMIT $1";
 
+const ONE: &str = "
+    SELECT id, run, started, workloads, profile, complete, sealway, cpu, machine, name, branch, revision
+    FROM sealway.lab_run WHERE id = $1";
+
 const PRUNE: &str = "
     WITH gone AS (
         DELETE FROM sealway.lab_run WHERE name IS NULL AND id NOT IN (
@@ -149,9 +153,22 @@ impl Backend for Postgres {
         rows.iter().map(|row| kept(row).map_err(refused)).collect()
     }
 
+    fn kept(&mut self, id: i64) -> Result<Option<Kept>, StoreError> {
+        let rows = self.query(ONE, &[(&id, Type::INT8)])?;
+        rows.first().map(|row| kept(row).map_err(refused)).transpose()
+    }
+
     fn text(&mut self, id: i64) -> Result<Option<Vec<u8>>, StoreError> {
         let rows = self.query("SELECT result FROM sealway.lab_run WHERE id = $1", &[(&id, Type::INT8)])?;
         rows.first().map(|row| row.try_get(0).map_err(refused)).transpose()
+    }
+
+    fn delete(&mut self, id: i64) -> Result<bool, StoreError> {
+        let gone = self.query(
+            "DELETE FROM sealway.lab_run WHERE id = $1 RETURNING id",
+            &[(&id, Type::INT8)],
+        )?;
+        Ok(!gone.is_empty())
     }
 
     fn prune(&mut self, keep: u32) -> Result<u64, StoreError> {

@@ -43,6 +43,10 @@ const LIST: &str = "
     SELECT id, run, started, workloads, profile, complete, sealway, cpu, machine, name, branch, revision
     FROM run ORDER BY started DESC, id DESC LIMIT ?1";
 
+const ONE: &str = "
+    SELECT id, run, started, workloads, profile, complete, sealway, cpu, machine, name, branch, revision
+    FROM run WHERE id = ?1";
+
 const PRUNE: &str = "
     DELETE FROM run WHERE name IS NULL AND id NOT IN (
         SELECT id FROM run WHERE name IS NULL ORDER BY started DESC, id DESC LIMIT ?1)";
@@ -166,11 +170,21 @@ impl Backend for Sqlite {
         self.newest().map_err(|error| self.fault(error))
     }
 
+    fn kept(&mut self, id: i64) -> Result<Option<Kept>, StoreError> {
+        let found = self.connection.query_row(ONE, [id], kept).optional();
+        found.map_err(|error| self.fault(error))
+    }
+
     fn text(&mut self, id: i64) -> Result<Option<Vec<u8>>, StoreError> {
         self.connection
             .query_row("SELECT result FROM run WHERE id = ?1", [id], |row| row.get(0))
             .optional()
             .map_err(|error| self.fault(error))
+    }
+
+    fn delete(&mut self, id: i64) -> Result<bool, StoreError> {
+        let gone = self.connection.execute("DELETE FROM run WHERE id = ?1", [id]);
+        gone.map(|rows| rows > 0).map_err(|error| self.fault(error))
     }
 
     fn prune(&mut self, keep: u32) -> Result<u64, StoreError> {

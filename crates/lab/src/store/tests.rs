@@ -46,7 +46,7 @@ pub(crate) fn run(day: u32, ours: f64, ring: f64) -> RunResult {
     RunResult {
         schema: 1,
         run: format!("{day:08x}-aaaa"),
-        started: format!("2031-01-{day:02}T03:04:05Z"),
+        started: format!("2021-01-{day:02}T03:04:05Z"),
         ended: String::new(),
         complete: true,
         sealway: "0.1.0".into(),
@@ -129,6 +129,10 @@ pub(super) fn prunes(store: &mut Store) {
     assert_eq!((store.prune(0).unwrap(), days(store)), (2, "2".to_owned()));
     // A number means one run for ever.
     assert_eq!(store.keep(&run(6, 110.0, 100.0), &on("main")).unwrap(), Added::New(6));
+    // One that has a name goes when it is meant itself.
+    assert_eq!(store.kept(5).unwrap().unwrap().label, named("base"));
+    assert_eq!((store.delete(5).unwrap(), days(store)), (true, "6".to_owned()));
+    assert_eq!((store.kept(5).unwrap(), store.delete(5).unwrap()), (None, false));
 }
 
 #[test]
@@ -375,8 +379,8 @@ fn the_list_fits_its_width_and_does_nothing_to_a_terminal() {
     let text = render(&[first, second], &Style::default());
     let wanted = "\
 run  started (UTC)     workload    profile    branch                commit    pr
-12   2031-01-01 03:04  primitives  standard   main                  01234567  So
-12   2031-01-01 03:04  primitives  standard*  ?[2Jx-very-long-na..  01234567  So
+12   2021-01-01 03:04  primitives  standard   main                  01234567  So
+12   2021-01-01 03:04  primitives  standard*  ?[2Jx-very-long-na..  01234567  So
 
 * cut short
 ";

@@ -90,7 +90,7 @@ pub(crate) struct Export {
 
 /// Keep the runs of a file that `export` or `lab --json` wrote
 ///
-/// A run that is kept already stays as it is.
+/// A run that is kept already stays as it is. A name that means other runs here, such as that of a branch, is dropped.
 #[derive(Args, Debug)]
 pub(crate) struct Import {
     /// The file
@@ -101,14 +101,18 @@ pub(crate) struct Import {
     pub(crate) stored: Stored,
 }
 
-/// Delete old runs
+/// Delete old runs, or some that are named
 ///
-/// A run that has a name stays, and does not count.
+/// With --keep a run that has a name stays, and does not count.
 #[derive(Args, Debug)]
 pub(crate) struct Prune {
+    /// Runs to delete: numbers, identifiers (eight characters at least) or names
+    #[arg(value_name = "RUN", required_unless_present = "keep", conflicts_with = "keep")]
+    pub(crate) runs: Vec<String>,
+
     /// How many of the newest runs stay
     #[arg(long, value_name = "N")]
-    pub(crate) keep: u32,
+    pub(crate) keep: Option<u32>,
 
     #[command(flatten)]
     pub(crate) stored: Stored,

@@ -61,7 +61,7 @@ impl Sides<'_> {
             none => none.insert(Library::open(&self.options.stored)?),
         };
         let name = word.to_string_lossy();
-        let found = library.find(&name, beside).map_err(|error| {
+        let found = library.find(&name, beside, |error| {
             let what = match error {
                 FindError::Nothing(name) => {
                     format!("{name}: no such file, and no kept run has this number, name or branch")

@@ -105,9 +105,24 @@ impl Library {
         }
     }
 
-    /// The run that a word means, see [`store::find`].
-    pub(crate) fn find(&self, word: &str, beside: Option<&Kept>) -> Result<Kept, FindError> {
-        store::find(&self.kept, word, beside).cloned()
+    /// The run that a word means, see [`store::find`]; a number also means one that is too old to be listed. `unknown` says what a
+    /// word is that means none.
+    pub(crate) fn find(
+        &mut self,
+        word: &str,
+        beside: Option<&Kept>,
+        unknown: impl Fn(FindError) -> Problem,
+    ) -> Result<Kept, Problem> {
+        let nothing = match store::find(&self.kept, word, beside) {
+            Ok(found) => return Ok(found.clone()),
+            Err(error) => unknown(error),
+        };
+        let (Some(store), Ok(id)) = (&mut self.store, word.parse::<i64>()) else {
+            return Err(nothing);
+        };
+        let kept = store.kept(id).map_err(|error| problem(&error))?;
+        // Digits with zeros before them are the beginning of an identifier.
+        kept.filter(|run| run.id.to_string() == word).ok_or(nothing)
     }
 
     /// The result of a run that is kept here.

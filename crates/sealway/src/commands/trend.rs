@@ -22,7 +22,7 @@ pub(crate) fn run(options: &Trend) -> Result<Exit, Problem> {
     }
     let mut library = Library::open(&options.stored)?;
     let since = match &options.since {
-        Some(word) => library.find(word, None).map_err(|error| wrong(&error))?.started,
+        Some(word) => library.find(word, None, |error| wrong(&error))?.started,
         None => String::new(),
     };
     let of_branch = |branch: &Option<String>| options.branch.is_none() || *branch == options.branch;
