@@ -154,6 +154,12 @@ fn method(case: &Case, _: &str) -> Method {
     }
 }
 
+/// The cases of a profile, without the packets that they take long to make.
+#[cfg(test)]
+pub(crate) fn cases(profile: crate::plan::Profile) -> Vec<Case> {
+    definition::specs(profile).iter().map(definition::Spec::case).collect()
+}
+
 /// Finds the subjects, makes the cells, fits the plan.
 pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     // BIP324 has one suite.
@@ -179,7 +185,9 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
                 .push("framing, lengths (by crate chacha20) and rekeying are a loop of the lab's around it".to_owned()),
         }
     }
-    let cells = definition::cells(request.profile, &definition::specs(request.profile), &found);
+    let mut specs = definition::specs(request.profile);
+    specs.retain(|spec| request.wants(&spec.case()));
+    let cells = definition::cells(request.profile, &specs, &found);
     Ok(Prepared {
         plan: fit(request.profile, &cells, OVERHEAD, request.limit(), STRETCH)?,
         subjects: found.subjects,

@@ -141,6 +141,7 @@ fn partial(surroundings: &Surroundings, outcome: &Outcome) -> RunResult {
         results: Vec::new(),
         windows: outcome.windows.clone(),
         recommendation: Vec::new(),
+        reproduction: None,
     }
 }
 

@@ -129,7 +129,13 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     let sources = Sources::default();
     let mut cells: Vec<Cell> = Vec::new();
     let mut takes = Vec::new();
-    let (specs, warnings) = placed(specs(request.profile, &request.suites));
+    let mut specs = if request.cases.is_some() {
+        spec::every(request.profile, &request.suites)
+    } else {
+        specs(request.profile, &request.suites)
+    };
+    specs.retain(|spec| request.wants(&spec.case()));
+    let (specs, warnings) = placed(specs);
     for spec in specs {
         for mover in found.movers.iter().filter(|mover| mover.can(&spec)) {
             let timed = FileCell::new(spec, Rc::clone(mover), sources.clone());
@@ -154,6 +160,12 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         warnings,
         recommend: |rows, _| advice::advise(rows),
     })
+}
+
+/// The cases that a caller can choose from who names them, whatever this program can do.
+#[cfg(test)]
+pub(crate) fn cases(profile: Profile) -> Vec<Case> {
+    spec::every(profile, &[]).iter().map(Spec::case).collect()
 }
 
 /// The cases where there is room for them: on a disk what memory has no room for.

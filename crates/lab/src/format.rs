@@ -43,6 +43,9 @@ pub(crate) fn times(ratio: f64) -> String {
     }
 }
 
+/// Stands before a place that is not told apart from the one before.
+pub(crate) const TIED: &str = "=";
+
 /// A difference from 1 in per cent, `+2.1 %`, `-0.4 %`; two significant digits below 10 %.
 pub(crate) fn percent_from_one(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;

@@ -24,6 +24,7 @@ pub mod peer;
 pub mod plan;
 pub mod primitives;
 pub mod report;
+pub mod reproduce;
 pub mod requests;
 pub mod result;
 pub mod route;

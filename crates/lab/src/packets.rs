@@ -101,6 +101,13 @@ fn method(case: &Case, _: &str) -> Method {
     }
 }
 
+/// The cases of a profile, without the packets that they take long to make.
+#[cfg(test)]
+pub(crate) fn cases(profile: crate::plan::Profile) -> Vec<Case> {
+    let specs = definition::specs(profile, &sealway_aead::Suite::ALL, 1);
+    specs.iter().map(definition::Spec::case).collect()
+}
+
 /// Finds the subjects, makes the cells, fits the plan.
 pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     if request.gpu {
@@ -112,7 +119,8 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         .iter()
         .map(|(backend, name)| definition::variant_subject(*backend, name));
     found.subjects.splice(1..1, entries);
-    let specs = definition::specs(request.profile, request.suites(), run::cpus() as usize);
+    let mut specs = definition::specs(request.profile, request.suites(), run::cpus() as usize);
+    specs.retain(|spec| request.wants(&spec.case()));
     let cells = definition::cells(request.profile, &specs, &found);
     Ok(Prepared {
         plan: fit(request.profile, &cells, OVERHEAD, request.limit(), STRETCH)?,

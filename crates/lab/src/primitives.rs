@@ -103,7 +103,8 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         program = Some(there);
         Ok(subject)
     })?;
-    let cells = definition::cells(request.profile, request.suites(), &found, program.as_ref());
+    let mut cells = definition::cells(request.profile, request.suites(), &found, program.as_ref());
+    cells.retain(|cell| request.wants(&cell.case));
     Ok(Prepared {
         plan: plan(request, &cells)?,
         subjects: found.subjects,

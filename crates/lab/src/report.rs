@@ -12,6 +12,7 @@ pub mod html;
 pub mod json;
 mod listing;
 mod model;
+mod published;
 pub mod schema;
 mod standings;
 mod tables;

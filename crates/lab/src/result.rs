@@ -6,6 +6,7 @@
 
 mod case;
 mod number;
+mod reproduction;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,7 @@ use serde_json::Value;
 
 pub use case::{Case, CaseValue};
 pub use number::Num;
+pub use reproduction::{Claim, Placed, Ranked, Ranking, Reading, Reproduction, Source};
 
 /// The schema number this library writes and the highest it reads.
 pub const SCHEMA: u32 = 1;
@@ -66,6 +68,10 @@ pub struct RunResult {
     /// What to use where, and the figures it rests on.
     #[serde(default)]
     pub recommendation: Vec<Recommendation>,
+    /// Published measurements beside those of this run; absent unless it was made to check some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Reproduction")]
+    pub reproduction: Option<Reproduction>,
 }
 
 /// Facts about the machine. The fixed fields are the ones programs join on; the rest is in `facts`.

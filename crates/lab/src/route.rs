@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Every program gets the same configuration, made here and kept in a folder that nobody else may read, with an id and a
-//! certificate (P-256) made for this route. TLS is version 1.3 with AES-128-GCM at both ends; logs, statistics and sniffing
+//! certificate (P-256) made for this route. TLS is version 1.3 with AES-128-GCM at both ends, but for stacks that are named after another suite; logs, statistics and sniffing
 //! are off, and so is multiplexing in all stacks but the one named after it; the rest is each program's default. Programs run in process groups of their own, with up to
 //! 4095 random bytes more in their environment, so that no layout of the stack is favoured, and are killed when the route
 //! is dropped. They listen on 127.0.0.1 only. Needs Linux: readiness is read from `/proc`.
@@ -355,7 +355,8 @@ impl Opening<'_> {
                 opening.engine_command("server", port, &config.to_string())
             })?;
             if stack.needs_nginx() {
-                let nginx = nginx::find(stack == Stack::FRONT_SNI).map_err(|what| RouteError::Unavailable { what })?;
+                let nginx = nginx::find(stack.shape == stack::Shape::NginxSni)
+                    .map_err(|what| RouteError::Unavailable { what })?;
                 next = self.start_at("front", 1, |opening, [port, _]| {
                     let text = opening.facts.nginx(port, next, nginx.stream_module.as_deref());
                     let file = opening.write("front", port, &text)?;

@@ -106,7 +106,13 @@ const METRICS: [Metric; 11] = [
 
 /// Finds the programs, makes the cells, fits the plan.
 pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
-    let specs = specs(request.profile, &request.stacks, &request.suites);
+    let profile = match request.profile {
+        // A quick run has few cases unless somebody chooses.
+        Profile::Quick if request.cases.is_some() => Profile::Standard,
+        profile => profile,
+    };
+    let mut specs = specs(profile, &request.stacks, &request.suites);
+    specs.retain(|spec| request.wants(&spec.case()));
     if specs.is_empty() {
         return Err(LabError::Plan(PlanError::NoCells));
     }

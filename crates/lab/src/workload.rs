@@ -25,7 +25,7 @@ use sha2::{Digest, Sha256};
 use crate::lens::Lens;
 use crate::measure::{WarningCode, clock};
 use crate::plan::{Plan, PlanError, Profile};
-use crate::result::{Machine, PlanFacts, Recommendation, ResultRow, RunResult, SCHEMA, Subject, Warning};
+use crate::result::{Case, Machine, PlanFacts, Recommendation, ResultRow, RunResult, SCHEMA, Subject, Warning};
 use crate::route::Stack;
 use crate::run::{Cell, Deadline, Job, Observer, Outcome, Probe, SystemProbe, Timing, execute};
 use crate::{machine, run};
@@ -122,6 +122,9 @@ pub struct Request {
     pub overtime: bool,
     /// Stacks to measure, of [`crate::route::Stack`]; all if empty.
     pub stacks: Vec<Stack>,
+    /// Which cases to measure, of those that the profile has; all if absent. With it, a quick run of streams has all cases
+    /// to choose from.
+    pub cases: Option<fn(&Case) -> bool>,
     /// With a GPU beside this machine's processor: the workloads `packets` and `bip324` only.
     pub gpu: bool,
     /// What of `packets` to measure on the GPU, of [`crate::packets::MODES`]; all if empty.
@@ -146,6 +149,11 @@ impl Request {
         }
     }
 
+    /// Whether a case was asked for.
+    pub(crate) fn wants(&self, case: &Case) -> bool {
+        self.cases.is_none_or(|wanted| wanted(case))
+    }
+
     /// The time limit of one workload.
     pub(crate) fn limit(&self) -> Option<Duration> {
         self.budget.or(match self.profile {
@@ -161,15 +169,19 @@ impl Request {
         share.budget = self
             .budget
             .map(|budget| budget / u32::try_from(of.len()).unwrap_or(u32::MAX).max(1));
-        if of.len() > 1
-            && let Peers::Named(names) = &self.peers
-        {
-            let elsewhere = |name: &String| {
-                of.iter().any(|other| other.peers.contains(&name.as_str())) && !workload.peers.contains(&name.as_str())
-            };
-            share.peers = Peers::Named(names.iter().filter(|name| !elsewhere(name)).cloned().collect());
-        }
+        share.peers = self.peers_of(workload, of);
         share
+    }
+
+    /// The peers for one of several workloads: of those named, the ones that it knows and those that nobody knows.
+    pub(crate) fn peers_of(&self, workload: &Workload, of: &[&Workload]) -> Peers {
+        let Peers::Named(names) = &self.peers else {
+            return self.peers.clone();
+        };
+        let elsewhere = |name: &String| {
+            of.iter().any(|other| other.peers.contains(&name.as_str())) && !workload.peers.contains(&name.as_str())
+        };
+        Peers::Named(names.iter().filter(|name| !elsewhere(name)).cloned().collect())
     }
 }
 
@@ -195,6 +207,24 @@ pub struct Prepared {
 /// [`LabError`] when nothing could be measured. A subject that fails or gives wrong data is no error here: it is left out,
 /// and a warning with the code `cell-failed` or `cell-wrong` says so.
 pub fn run(workloads: &[&Workload], request: &Request, observer: &mut dyn Observer) -> Result<RunResult, LabError> {
+    let share = |workload: &&'_ Workload| request.share(workload, workloads);
+    let parts: Vec<Part<'_>> = workloads.iter().map(|workload| (*workload, share(workload))).collect();
+    run_parts(&parts, request, observer)
+}
+
+/// A workload with what is asked of it.
+pub(crate) type Part<'a> = (&'a Workload, Request);
+
+/// Measures several workloads one after the other into one result, each as its own request says; profile, seed, command and
+/// overtime are those of the request for all.
+///
+/// # Errors
+/// As [`run`]; a part that has nothing of what was asked for, or no device, is left out where another has something.
+pub(crate) fn run_parts(
+    parts: &[Part<'_>],
+    request: &Request,
+    observer: &mut dyn Observer,
+) -> Result<RunResult, LabError> {
     let seed = match request.seed {
         Some(seed) => seed,
         None => run::seed().map_err(LabError::Entropy)?,
@@ -217,15 +247,16 @@ pub fn run(workloads: &[&Workload], request: &Request, observer: &mut dyn Observ
         results: Vec::new(),
         windows: Vec::new(),
         recommendation: Vec::new(),
+        reproduction: None,
     };
     result.warnings = machine::warnings(&result.machine, &clock::examine(), run::cpus());
     result.warnings.extend(unknown_features());
     let mut nothing = None;
-    for workload in workloads {
+    for (workload, share) in parts {
         let began = probe.now();
-        let prepared = match (workload.prepare)(&request.share(workload, workloads)) {
+        let prepared = match (workload.prepare)(share) {
             Ok(prepared) => prepared,
-            Err(error @ LabError::Plan(PlanError::NoCells)) => {
+            Err(error @ (LabError::Plan(PlanError::NoCells) | LabError::NoDevice { .. })) => {
                 nothing = Some(error);
                 continue;
             }

@@ -22,6 +22,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use sealway_aead::Suite;
 use sealway_lab::catalogue::ALL;
+use sealway_lab::reproduce::Recipe;
 use sealway_lab::route::Stack;
 
 use crate::exit::Exit;
@@ -256,6 +257,7 @@ pub(crate) enum LabCommand {
     Export(Export),
     Import(Import),
     Prune(Prune),
+    Reproduce(Reproduce),
     Runs(Runs),
     Show(Show),
     Trend(Trend),
@@ -275,6 +277,9 @@ pub(crate) enum HttpsPost {
         /// File that gets the certificate
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         cert: PathBuf,
+        /// The only suite of TLS
+        #[arg(long, value_name = "NAME", value_parser = values::suite(), default_value = "aes-128-gcm")]
+        suite: Suite,
     },
     /// Send one file
     Send {
@@ -284,10 +289,34 @@ pub(crate) enum HttpsPost {
         /// The receiver's certificate
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         cert: PathBuf,
+        /// The only suite of TLS
+        #[arg(long, value_name = "NAME", value_parser = values::suite(), default_value = "aes-128-gcm")]
+        suite: Suite,
         /// The file
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         file: PathBuf,
     },
+}
+
+/// Check published measurements on this machine
+///
+/// Measures what a published comparison has measured, within ten minutes (`--quick`: two), and puts both side by side. A claim
+/// is a ratio, and so is what is measured; each is confirmed, of another size, contradicted or not decided, by one rule. Programs
+/// that are missing are named with the command that gets them. Suites and stacks that are asked for narrow the recipe down.
+#[derive(Args, Debug)]
+#[command(after_help = Exit::help())]
+pub(crate) struct Reproduce {
+    /// Which measurements
+    #[arg(value_name = "RECIPE", value_parser = values::recipe())]
+    pub(crate) recipe: &'static Recipe,
+
+    /// Measure nothing: read a result that --json wrote, of this machine or another
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["quick", "full", "peers", "suite", "stack", "budget", "seed"])]
+    pub(crate) from: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) options: LabOptions,
 }
 
 /// Compare two results

@@ -62,6 +62,7 @@ fn main() -> ExitCode {
             Some(LabCommand::Runs(runs)) => commands::runs::runs(&runs),
             Some(LabCommand::Show(show)) => commands::runs::show(&show),
             Some(LabCommand::Trend(trend)) => commands::trend::run(&trend),
+            Some(LabCommand::Reproduce(asked)) => commands::lab::reproduce(&asked),
             Some(LabCommand::HttpsPost(end)) => commands::lab::https_post(&end),
         },
         Command::Route(Route::Test(test)) => commands::route::run(&test),

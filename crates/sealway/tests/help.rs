@@ -24,7 +24,7 @@ fn golden(name: &str, text: &str) {
 }
 
 /// Every command.
-const COMMANDS: [&[&str]; 52] = [
+const COMMANDS: [&[&str]; 53] = [
     &[],
     &["bip324"],
     &["bip324", "bench"],
@@ -44,6 +44,7 @@ const COMMANDS: [&[&str]; 52] = [
     &["lab", "export"],
     &["lab", "import"],
     &["lab", "prune"],
+    &["lab", "reproduce"],
     &["lab", "runs"],
     &["lab", "show"],
     &["lab", "trend"],

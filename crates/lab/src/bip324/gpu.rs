@@ -83,6 +83,12 @@ pub(super) fn specs(profile: Profile) -> Vec<Spec> {
     specs
 }
 
+/// The cases of a profile, on any machine.
+#[cfg(test)]
+pub(crate) fn cases(profile: Profile) -> Vec<crate::result::Case> {
+    specs(profile).iter().map(Spec::case).collect()
+}
+
 /// Options of an engine that serves the connections of these cases: two keys in each direction.
 fn options() -> Options {
     Options {
@@ -157,8 +163,12 @@ pub(super) fn prepare(request: &Request, open: &Open) -> Result<Prepared, LabErr
     let known = costs(&mut engine, request)?;
     let subjects = vec![ours(), gpu::subject(&engine), routed(&known)];
     drop(engine);
-    let mut all = node::cells(&node::specs(request.profile, run::cpus() as usize), open, node::EXTENT);
-    all.extend(cells(request.profile, &specs(request.profile), open, known.costs));
+    let nodes = node::specs(request.profile, run::cpus() as usize).into_iter();
+    let nodes: Vec<node::Spec> = nodes.filter(|spec| request.wants(&spec.case())).collect();
+    let mut specs = specs(request.profile);
+    specs.retain(|spec| request.wants(&spec.case()));
+    let mut all = node::cells(&nodes, open, node::EXTENT);
+    all.extend(cells(request.profile, &specs, open, known.costs));
     let cells = all;
     Ok(Prepared {
         plan: fit(request.profile, &cells, OVERHEAD, request.limit(), STRETCH)?,

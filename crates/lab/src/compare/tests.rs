@@ -73,6 +73,7 @@ fn run(id: &str, ours: f64, ring: f64) -> RunResult {
             .collect(),
         windows: Vec::new(),
         recommendation: Vec::new(),
+        reproduction: None,
     }
 }
 

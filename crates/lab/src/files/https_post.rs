@@ -1,5 +1,5 @@
 //! LocalSend's way of sending a file, built in: one HTTPS POST whose body is the file, HTTP/1.1 over TLS 1.3 with
-//! AES-128-GCM by rustls. A yardstick for the lab's workload `files`, not a server for anybody else: it takes one
+//! one suite by rustls. A yardstick for the lab's workload `files`, not a server for anybody else: it takes one
 //! connection and one file, and ends.
 
 use std::fmt;
@@ -14,7 +14,10 @@ use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned, SupportedCipherSuite,
+};
+use sealway_aead::Suite;
 
 /// Bytes that are read, sealed and written at once; LocalSend's receiver writes as many.
 const PIECE: usize = 512 * 1024;
@@ -79,13 +82,14 @@ fn tls(error: impl fmt::Display) -> PostError {
 pub fn receive(
     folder: &Path,
     certificate: &Path,
+    suite: Suite,
     listening: impl FnOnce(SocketAddr) -> io::Result<()>,
 ) -> Result<(), PostError> {
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(tls)?;
     let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).map_err(tls)?;
     let made = params.self_signed(&key).map_err(tls)?;
     let secret = PrivateKeyDer::try_from(key.serialize_der()).map_err(tls)?;
-    let config = ServerConfig::builder_with_provider(provider())
+    let config = ServerConfig::builder_with_provider(provider(suite)?)
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(tls)?
         .with_no_client_auth()
@@ -129,7 +133,7 @@ pub fn receive(
 ///
 /// # Errors
 /// [`PostError`].
-pub fn send(to: SocketAddr, certificate: &Path, path: &Path) -> Result<(), PostError> {
+pub fn send(to: SocketAddr, certificate: &Path, suite: Suite, path: &Path) -> Result<(), PostError> {
     let name = path
         .file_name()
         .and_then(|name| name.to_str())
@@ -139,7 +143,7 @@ pub fn send(to: SocketAddr, certificate: &Path, path: &Path) -> Result<(), PostE
     roots
         .add(CertificateDer::from_pem_file(certificate).map_err(tls)?)
         .map_err(tls)?;
-    let config = ClientConfig::builder_with_provider(provider())
+    let config = ClientConfig::builder_with_provider(provider(suite)?)
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(tls)?
         .with_root_certificates(roots)
@@ -178,11 +182,26 @@ pub fn send(to: SocketAddr, certificate: &Path, path: &Path) -> Result<(), PostE
 }
 
 /// What the TLS library of this project offers, held to the suite that this way is known for.
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(CryptoProvider {
-        cipher_suites: vec![aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256],
+/// Whether TLS 1.3 has this suite.
+pub fn has(suite: Suite) -> bool {
+    in_tls(suite).is_some()
+}
+
+fn in_tls(suite: Suite) -> Option<SupportedCipherSuite> {
+    match suite {
+        Suite::Aes128Gcm => Some(aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256),
+        Suite::Aes256Gcm => Some(aws_lc_rs::cipher_suite::TLS13_AES_256_GCM_SHA384),
+        Suite::ChaCha20Poly1305 => Some(aws_lc_rs::cipher_suite::TLS13_CHACHA20_POLY1305_SHA256),
+        _ => None,
+    }
+}
+
+fn provider(suite: Suite) -> Result<Arc<CryptoProvider>, PostError> {
+    let only = in_tls(suite).ok_or_else(|| tls(format_args!("TLS 1.3 has no {suite}")))?;
+    Ok(Arc::new(CryptoProvider {
+        cipher_suites: vec![only],
         ..aws_lc_rs::default_provider()
-    })
+    }))
 }
 
 fn prepare(socket: &TcpStream) -> io::Result<()> {
@@ -265,7 +284,7 @@ mod tests {
 
     use super::*;
 
-    fn sent(bytes: usize) {
+    fn sent(bytes: usize, suite: Suite) {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("file-1.bin"), folder.path().join("to"));
         std::fs::create_dir(&to).unwrap();
@@ -275,11 +294,11 @@ mod tests {
         let (tell, told) = channel();
         std::thread::scope(|scope| {
             let receiver = scope.spawn(|| {
-                receive(&to, &certificate, |address| {
+                receive(&to, &certificate, suite, |address| {
                     tell.send(address).map_err(io::Error::other)
                 })
             });
-            send(told.recv().unwrap(), &certificate, &from).unwrap();
+            send(told.recv().unwrap(), &certificate, suite, &from).unwrap();
             receiver.join().unwrap().unwrap();
         });
         assert!(
@@ -291,8 +310,21 @@ mod tests {
     #[test]
     fn files_of_all_sizes_arrive() {
         for bytes in [0, 1, PIECE - 1, PIECE + 1, 3 * PIECE + 7] {
-            sent(bytes);
+            sent(bytes, Suite::Aes128Gcm);
         }
+        for suite in Suite::ALL.into_iter().filter(|suite| has(*suite)) {
+            sent(PIECE + 1, suite);
+        }
+    }
+
+    #[test]
+    fn both_ends_keep_to_their_suite() {
+        let provider = |suite| provider(suite).map(|provider| provider.cipher_suites.clone());
+        assert_eq!(
+            provider(Suite::ChaCha20Poly1305).unwrap(),
+            [aws_lc_rs::cipher_suite::TLS13_CHACHA20_POLY1305_SHA256]
+        );
+        provider(Suite::XChaCha20Poly1305).unwrap_err();
     }
 
     #[test]
@@ -304,7 +336,7 @@ mod tests {
         let (tell, told) = channel();
         std::thread::scope(|scope| {
             let receiver = scope.spawn(|| {
-                receive(folder.path(), &certificate, |address| {
+                receive(folder.path(), &certificate, Suite::Aes128Gcm, |address| {
                     tell.send(address).map_err(io::Error::other)
                 })
             });
@@ -313,7 +345,7 @@ mod tests {
             let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
             let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
             std::fs::write(&other, params.self_signed(&key).unwrap().pem()).unwrap();
-            send(address, &other, &file).unwrap_err();
+            send(address, &other, Suite::Aes128Gcm, &file).unwrap_err();
             receiver.join().unwrap().unwrap_err();
         });
     }

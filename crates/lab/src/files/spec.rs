@@ -68,6 +68,33 @@ impl Spec {
 /// The suites that are compared with each other: those of 256 bits.
 pub(super) const SUITES: [Suite; 2] = [Suite::Aes256Gcm, Suite::ChaCha20Poly1305];
 
+/// Every way by every suite with a file that is short enough for all of them, then the cases of a standard run: what a caller
+/// chooses from who names cases.
+pub(super) fn every(profile: Profile, chosen: &[Suite]) -> Vec<Spec> {
+    let suites = [Suite::Aes128Gcm, Suite::Aes256Gcm, Suite::ChaCha20Poly1305];
+    let suites: Vec<_> = suites.into_iter().map(Some).chain([None]).collect();
+    let ways = [Way::Send, Way::Grpc, Way::Read].into_iter();
+    let mut every: Vec<Spec> = ways
+        .flat_map(|way| {
+            suites.iter().map(move |&suite| Spec {
+                way,
+                shape: Shape::Hundred,
+                place: Storage::Memory,
+                suite,
+                profile,
+            })
+        })
+        .collect();
+    for mut spec in specs(Profile::Standard, &[]) {
+        spec.profile = profile;
+        if !every.contains(&spec) {
+            every.push(spec);
+        }
+    }
+    every.retain(|spec| chosen.is_empty() || spec.suite.is_some_and(|suite| chosen.contains(&suite)));
+    every
+}
+
 /// Every case, the most telling first: a time limit drops cases from the end. With suites chosen, only what is sealed by
 /// one of them.
 pub(super) fn specs(profile: Profile, chosen: &[Suite]) -> Vec<Spec> {

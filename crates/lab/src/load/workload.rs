@@ -32,7 +32,7 @@ pub(crate) fn prepare(
 ) -> Result<Prepared, LabError> {
     let suites = &request.suites;
     let sealed = |stack: Stack| stack.suite().is_some_and(|suite| suites.contains(&suite));
-    specs.retain(|spec| suites.is_empty() || sealed(spec.stack));
+    specs.retain(|spec| (suites.is_empty() || sealed(spec.stack)) && request.wants(&spec.case()));
     if specs.is_empty() {
         return Err(LabError::Plan(PlanError::NoCells));
     }

@@ -272,8 +272,14 @@ fn chosen(request: &Request) -> Vec<Spec> {
     let quick = !all && request.profile == Profile::Quick;
     // Some 4 GB of this machine's memory.
     let huge = |spec: &Spec| spec.batch >= HUGE;
-    let wanted = |spec: &Spec| asked(spec) && (all || !huge(spec));
+    let wanted = |spec: &Spec| asked(spec) && (all || !huge(spec)) && request.wants(&spec.case());
     specs(quick).into_iter().filter(wanted).collect()
+}
+
+/// The cases of a profile, on any machine.
+#[cfg(test)]
+pub(crate) fn cases(profile: Profile) -> Vec<Case> {
+    specs(profile == Profile::Quick).iter().map(Spec::case).collect()
 }
 
 fn metrics(case: &Case) -> &'static [Metric] {

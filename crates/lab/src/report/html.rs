@@ -12,6 +12,7 @@ mod figure;
 mod lines;
 pub(crate) mod over_time;
 mod page;
+mod published;
 mod ratios;
 mod scale;
 mod strip;

@@ -232,6 +232,9 @@ pub(crate) fn harmless(run: &RunResult) -> RunResult {
         .into_iter()
         .for_each(clean);
     }
+    if let Some(found) = &mut run.reproduction {
+        found.texts().for_each(clean);
+    }
     run
 }
 

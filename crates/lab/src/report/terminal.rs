@@ -3,6 +3,7 @@
 //! No row is ever wrapped: where columns do not fit the width, the table goes on beneath itself. Colour is never the
 //! only carrier of meaning; every mark is explained below the tables.
 
+mod published;
 mod table;
 
 use std::collections::BTreeSet;
@@ -66,6 +67,9 @@ pub fn render(run: &RunResult, catalogue: &Catalogue, style: &Style, files: &[&s
         width: style.width.max(60),
     };
     head(&mut out, &run);
+    if let Some(found) = &run.reproduction {
+        published::section(&mut out, found);
+    }
     let mut marks = BTreeSet::new();
     let mut said = "";
     for view in &report.views {

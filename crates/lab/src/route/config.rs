@@ -21,9 +21,6 @@ const WS_PATH: &str = "/lab";
 /// The path of XHTTP requests.
 const XHTTP_PATH: &str = "/lab";
 
-/// The suite of TLS.
-const TLS_SUITE: &str = "TLS_AES_128_GCM_SHA256";
-
 /// What the configurations of one route have in common.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts<'a> {
@@ -43,6 +40,15 @@ impl Facts<'_> {
         self.folder.join(name).display().to_string()
     }
 
+    /// What TLS calls its suite.
+    fn tls_suite(&self) -> &'static str {
+        match self.stack.cipher {
+            Suite::Aes256Gcm => "TLS_AES_256_GCM_SHA384",
+            Suite::ChaCha20Poly1305 => "TLS_CHACHA20_POLY1305_SHA256",
+            _ => "TLS_AES_128_GCM_SHA256",
+        }
+    }
+
     /// The client: from `entry` to `sink`, by way of `server`.
     pub(super) fn client(&self, entry: u16, server: SocketAddr, sink: SocketAddr) -> Value {
         let mut user = json!({ "id": self.id });
@@ -56,9 +62,9 @@ impl Facts<'_> {
                 user["encryption"] = json!("none");
                 ("vless", vnext(server, user))
             }
-            Protocol::Vmess(suite) => {
+            Protocol::Vmess(_) | Protocol::VmessNone => {
                 user["alterId"] = json!(0);
-                user["security"] = json!(security(suite));
+                user["security"] = json!(security(self.stack.protocol));
                 ("vmess", vnext(server, user))
             }
             Protocol::Trojan => {
@@ -79,7 +85,7 @@ impl Facts<'_> {
                 "alpn": [self.stack.alpn()],
                 "minVersion": "1.3",
                 "maxVersion": "1.3",
-                "cipherSuites": TLS_SUITE,
+                "cipherSuites": self.tls_suite(),
                 "curvePreferences": ["X25519"],
                 "disableSystemRoot": true,
                 "certificates": [{ "usage": "verify", "certificateFile": self.file(AUTHORITY) }],
@@ -101,7 +107,7 @@ impl Facts<'_> {
     pub(super) fn server(&self, port: u16, inner: u16) -> Value {
         let mut user = json!({ "id": self.id });
         let (protocol, mut settings) = match self.stack.protocol {
-            Protocol::Vmess(_) => {
+            Protocol::Vmess(_) | Protocol::VmessNone => {
                 user["alterId"] = json!(0);
                 ("vmess", json!({ "clients": [user] }))
             }
@@ -140,7 +146,7 @@ impl Facts<'_> {
                 "alpn": [self.stack.alpn()],
                 "minVersion": "1.3",
                 "maxVersion": "1.3",
-                "cipherSuites": TLS_SUITE,
+                "cipherSuites": self.tls_suite(),
                 "curvePreferences": ["X25519"],
                 "certificates": [{ "certificateFile": self.file(CERTIFICATE), "keyFile": self.file(KEY) }],
             });
@@ -169,13 +175,26 @@ impl Facts<'_> {
             .iter()
             .map(|kind| format!("  {kind}_temp_path {};\n", quoted(&self.file(kind))))
             .collect();
+        let (ssl, tls) = if self.stack.tls {
+            (" ssl", self.nginx_tls())
+        } else {
+            ("", String::new())
+        };
         format!(
-            "{head}http {{\n  access_log off;\n{temporary}  server {{\n    listen 127.0.0.1:{port} ssl;\n    server_name \
-             {SERVER_NAME};\n    ssl_certificate {certificate};\n    ssl_certificate_key {key};\n    ssl_protocols \
-             TLSv1.3;\n    ssl_conf_command Ciphersuites {TLS_SUITE};\n    location {WS_PATH} {{\n      proxy_pass \
+            "{head}http {{\n  access_log off;\n{temporary}  server {{\n    listen 127.0.0.1:{port}{ssl};\n    server_name \
+             {SERVER_NAME};\n{tls}    location {WS_PATH} {{\n      proxy_pass \
              http://{server};\n      proxy_http_version 1.1;\n      proxy_set_header Upgrade $http_upgrade;\n      \
              proxy_set_header Connection upgrade;\n      proxy_set_header Host $host;\n      proxy_read_timeout 1h;\n    \
-             }}\n  }}\n}}\n",
+             }}\n  }}\n}}\n"
+        )
+    }
+
+    /// What an nginx that ends TLS is told of it.
+    fn nginx_tls(&self) -> String {
+        format!(
+            "    ssl_certificate {certificate};\n    ssl_certificate_key {key};\n    ssl_protocols TLSv1.3;\n    \
+             ssl_conf_command Ciphersuites {suite};\n",
+            suite = self.tls_suite(),
             certificate = quoted(&self.file(CERTIFICATE)),
             key = quoted(&self.file(KEY)),
         )
@@ -226,10 +245,11 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// The VMess name of a suite.
-fn security(suite: Suite) -> &'static str {
-    match suite {
-        Suite::ChaCha20Poly1305 => "chacha20-poly1305",
+/// What VMess calls what it seals with.
+fn security(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::VmessNone => "none",
+        Protocol::Vmess(Suite::ChaCha20Poly1305) => "chacha20-poly1305",
         _ => "aes-128-gcm",
     }
 }
@@ -297,10 +317,11 @@ mod tests {
     fn our_own_reader_finds_nothing_to_say_of_any_configuration() {
         let samples = samples(&Stack::ALL);
         // All but the direct one have a client, all but the copy a server.
+        let fronts = Stack::ALL.iter().filter(|stack| stack.needs_nginx()).count();
         let count = |role: &str| samples.keys().filter(|name| name.ends_with(role)).count();
         assert_eq!(
             (count(" client"), count(" server"), count(" front")),
-            (Stack::ALL.len() - 1, Stack::ALL.len() - 2, 2)
+            (Stack::ALL.len() - 1, Stack::ALL.len() - 2, fronts)
         );
         for (name, config) in &samples {
             let Value::Object(_) = config else {
@@ -355,10 +376,7 @@ mod tests {
             assert_eq!(tls_at_server, stack.server_needs_certificate());
             assert_eq!(out["streamSettings"]["security"] == "tls", stack.tls);
             let websocket = inbounds.first().unwrap()["streamSettings"]["network"] == "ws";
-            assert_eq!(
-                websocket,
-                stack.name().contains("ws") || stack.name().ends_with("-path")
-            );
+            assert_eq!(websocket, stack.network == Network::WebSocket, "{stack}");
             assert_eq!(client["inbounds"][0]["settings"]["port"], 9);
         }
     }

@@ -11,6 +11,8 @@ pub struct Stack {
     pub(super) protocol: Protocol,
     pub(super) network: Network,
     pub(super) tls: bool,
+    /// What its TLS seals with.
+    pub(super) cipher: Suite,
     pub(super) shape: Shape,
 }
 
@@ -23,6 +25,8 @@ pub(super) enum Protocol {
     Copy,
     Vless,
     Vmess(Suite),
+    /// VMess that seals nothing but its header.
+    VmessNone,
     Trojan,
     /// Shadowsocks of 2017.
     Shadowsocks(Suite),
@@ -65,6 +69,7 @@ const fn pair(name: &'static str, protocol: Protocol, network: Network, tls: boo
         protocol,
         network,
         tls,
+        cipher: Suite::Aes128Gcm,
         shape: Shape::Pair,
     }
 }
@@ -75,6 +80,10 @@ const fn vless(name: &'static str, network: Network, tls: bool) -> Stack {
 
 const fn aes(name: &'static str, network: Network, tls: bool) -> Stack {
     pair(name, Protocol::Vmess(Suite::Aes128Gcm), network, tls)
+}
+
+const fn unsealed(name: &'static str, network: Network, tls: bool) -> Stack {
+    pair(name, Protocol::VmessNone, network, tls)
 }
 
 const fn chacha(name: &'static str, network: Network, tls: bool) -> Stack {
@@ -90,10 +99,28 @@ impl Stack {
     pub const VLESS_TCP: Stack = vless("vless-tcp", Network::Tcp, false);
     /// VLESS over TLS.
     pub const VLESS_TCP_TLS: Stack = vless("vless-tcp-tls", Network::Tcp, true);
+    /// VLESS over TLS with AES-256-GCM.
+    pub const VLESS_TCP_TLS_AES_256: Stack = Stack {
+        cipher: Suite::Aes256Gcm,
+        ..vless("vless-tcp-tls-aes-256-gcm", Network::Tcp, true)
+    };
+    /// VLESS over TLS with ChaCha20-Poly1305.
+    pub const VLESS_TCP_TLS_CHACHA: Stack = Stack {
+        cipher: Suite::ChaCha20Poly1305,
+        ..vless("vless-tcp-tls-chacha20-poly1305", Network::Tcp, true)
+    };
     /// VLESS over WebSocket.
     pub const VLESS_WS: Stack = vless("vless-ws", Network::WebSocket, false);
     /// VLESS over WebSocket over TLS.
     pub const VLESS_WS_TLS: Stack = vless("vless-ws-tls", Network::WebSocket, true);
+    /// VMess without a cipher over TCP.
+    pub const VMESS_NONE_TCP: Stack = unsealed("vmess-none-tcp", Network::Tcp, false);
+    /// VMess without a cipher over TLS.
+    pub const VMESS_NONE_TCP_TLS: Stack = unsealed("vmess-none-tcp-tls", Network::Tcp, true);
+    /// VMess without a cipher over WebSocket.
+    pub const VMESS_NONE_WS: Stack = unsealed("vmess-none-ws", Network::WebSocket, false);
+    /// VMess without a cipher over WebSocket over TLS.
+    pub const VMESS_NONE_WS_TLS: Stack = unsealed("vmess-none-ws-tls", Network::WebSocket, true);
     /// VMess with AES-128-GCM over TCP.
     pub const VMESS_AES_TCP: Stack = aes("vmess-aes-128-gcm-tcp", Network::Tcp, false);
     /// VMess with AES-128-GCM over TLS.
@@ -125,6 +152,22 @@ impl Stack {
     pub const FALLBACK_PATH: Stack = Stack {
         shape: Shape::Fallback,
         ..vless("fallback-path", Network::WebSocket, true)
+    };
+
+    /// VMess without a cipher over WebSocket over TLS; nginx ends TLS and hands the path on.
+    pub const FRONT_PATH_VMESS: Stack = Stack {
+        shape: Shape::NginxPath,
+        ..unsealed("front-path-vmess-none", Network::WebSocket, true)
+    };
+    /// VMess with AES-128-GCM over WebSocket; nginx hands the path on, and nothing has TLS.
+    pub const FRONT_PATH_VMESS_AES: Stack = Stack {
+        shape: Shape::NginxPath,
+        ..aes("front-path-vmess-aes-128-gcm", Network::WebSocket, false)
+    };
+    /// VMess without a cipher over TLS; nginx hands the connection on by its server name.
+    pub const FRONT_SNI_VMESS: Stack = Stack {
+        shape: Shape::NginxSni,
+        ..unsealed("front-sni-vmess-none", Network::Tcp, true)
     };
 
     /// VLESS over TCP behind an HTTP request.
@@ -162,13 +205,19 @@ impl Stack {
     );
 
     /// Every stack, the plainest first.
-    pub const ALL: [Stack; 26] = [
+    pub const ALL: [Stack; 35] = [
         Stack::DIRECT,
         Stack::RELAY,
         Stack::VLESS_TCP,
         Stack::VLESS_TCP_TLS,
+        Stack::VLESS_TCP_TLS_AES_256,
+        Stack::VLESS_TCP_TLS_CHACHA,
         Stack::VLESS_WS,
         Stack::VLESS_WS_TLS,
+        Stack::VMESS_NONE_TCP,
+        Stack::VMESS_NONE_TCP_TLS,
+        Stack::VMESS_NONE_WS,
+        Stack::VMESS_NONE_WS_TLS,
         Stack::VMESS_AES_TCP,
         Stack::VMESS_AES_TCP_TLS,
         Stack::VMESS_AES_WS,
@@ -189,6 +238,9 @@ impl Stack {
         Stack::FRONT_PATH,
         Stack::FRONT_SNI,
         Stack::FALLBACK_PATH,
+        Stack::FRONT_PATH_VMESS,
+        Stack::FRONT_PATH_VMESS_AES,
+        Stack::FRONT_SNI_VMESS,
     ];
 
     /// The name on the command line and in result files.
@@ -207,7 +259,7 @@ impl Stack {
             (Protocol::Vmess(suite) | Protocol::Shadowsocks(suite) | Protocol::Shadowsocks2022(suite), _) => {
                 Some(suite)
             }
-            (_, true) => Some(Suite::Aes128Gcm),
+            (_, true) => Some(self.cipher),
             (_, false) => None,
         }
     }
@@ -227,6 +279,9 @@ impl Stack {
         match (engine, self.network, self.protocol) {
             ("v2ray", Network::XhttpOne | Network::XhttpPackets, _) => Some("XHTTP"),
             ("v2ray", _, Protocol::Shadowsocks2022(_)) => Some("Shadowsocks of 2022"),
+            ("v2ray" | "xray", ..) if !matches!(self.cipher, Suite::Aes128Gcm) => {
+                Some("choice of the suite of TLS 1.3")
+            }
             _ => None,
         }
     }

@@ -323,6 +323,7 @@ pub(crate) fn sample() -> RunResult {
         results: builder.results,
         windows: builder.windows,
         recommendation: recommendations(),
+        reproduction: None,
     }
 }
 

@@ -16,7 +16,7 @@ fn kept() -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-fn validator() -> jsonschema::Validator {
+pub(crate) fn validator() -> jsonschema::Validator {
     let schema = kept();
     jsonschema::draft202012::meta::validate(&schema)
         .map_err(|error| error.to_string())
@@ -24,7 +24,7 @@ fn validator() -> jsonschema::Validator {
     jsonschema::draft202012::new(&schema).unwrap()
 }
 
-fn check(validator: &jsonschema::Validator, run: &RunResult) {
+pub(crate) fn check(validator: &jsonschema::Validator, run: &RunResult) {
     let value = serde_json::to_value(run).unwrap();
     let errors: Vec<String> = validator
         .iter_errors(&value)

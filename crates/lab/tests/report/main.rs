@@ -9,6 +9,7 @@ mod json;
 mod limits;
 mod load;
 mod new_workload;
+mod published;
 mod ranked;
 mod terminal;
 mod transports;

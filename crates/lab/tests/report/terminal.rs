@@ -8,7 +8,7 @@ use sealway_lab::result::RunResult;
 const FILES: [&str; 2] = ["result.json", "report.html"];
 
 /// Compares with `tests/report/golden/NAME`; `UPDATE_GOLDEN=1` writes it instead, for a person to read before committing.
-fn golden(name: &str, text: &str) {
+pub(crate) fn golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/report/golden")
         .join(name);

@@ -59,7 +59,7 @@ fn every_command_that_lists_exit_codes_lists_those_it_has() {
         let (short, long) = (codes(&short.to_string()), codes(&long.to_string()));
         assert_eq!(short, long, "{words}");
         let expected = match words {
-            "" | "lab" | "lab compare" | "lab doctor" | "bip324 bench" => &all[..],
+            "" | "lab" | "lab compare" | "lab doctor" | "lab reproduce" | "bip324 bench" => &all[..],
             "lab trend" => &[0, 1, 2, 5, 6, 8],
             "send" | "receive" | "share" | "mount" | "pair" | "localsend" => &of_drop,
             "bip324 bridge" | "gateway" | "route test" => &[0, 1, 2],

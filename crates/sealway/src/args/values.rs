@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use sealway_aead::Suite;
+use sealway_lab::reproduce::{self, Recipe};
 use sealway_lab::route::Stack;
 use sealway_lab::workload::{Catalogue, Workload};
 
@@ -14,6 +15,8 @@ pub(crate) enum Measured {
     All,
     /// One workload.
     One(&'static Workload),
+    /// What a recipe needs.
+    Recipe(&'static Recipe),
 }
 
 /// What this version measures, in a sentence.
@@ -51,6 +54,12 @@ pub(crate) fn slower(text: &str) -> Result<f64, String> {
         Some(percent) => Ok(percent / 100.0),
         None => Err(FORM.into()),
     }
+}
+
+/// Parser of a recipe's name.
+pub(crate) fn recipe() -> impl TypedValueParser<Value = &'static Recipe> {
+    let names = reproduce::ALL.map(|recipe| PossibleValue::new(recipe.name).help(recipe.summary));
+    PossibleValuesParser::new(names).try_map(|name| reproduce::named(&name).ok_or("no such recipe"))
 }
 
 /// One word of `--peers`.

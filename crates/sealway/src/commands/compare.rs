@@ -87,7 +87,8 @@ fn facts(run: &RunResult) -> Option<Kept> {
     Kept::of(run, &Label::default()).ok()
 }
 
-fn read(path: &Path) -> Result<RunResult, Problem> {
+/// A result file.
+pub(super) fn read(path: &Path) -> Result<RunResult, Problem> {
     json::read(path).map_err(|error| {
         let exit = match error {
             ReadError::NewerSchema { .. } => Exit::Store,

@@ -9,11 +9,12 @@ use sealway_lab::files::https_post;
 use sealway_lab::packets;
 use sealway_lab::plan::Profile;
 use sealway_lab::report::{html, json, terminal};
+use sealway_lab::reproduce;
 use sealway_lab::result::RunResult;
 use sealway_lab::workload::{self, LabError, Peers, Request};
 
 use super::store::{Keeper, without_store};
-use crate::args::{HttpsPost, LabOptions, LabRun, Measured, PeerWord, scope};
+use crate::args::{HttpsPost, LabOptions, LabRun, Measured, PeerWord, Reproduce, scope};
 use crate::exit::Exit;
 use crate::output::{self, Target};
 use crate::problem::{Problem, note};
@@ -40,20 +41,10 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: Option<&[St
     let workloads = match measured {
         Measured::All => catalogue::ALL.iter().collect(),
         Measured::One(workload) => vec![workload],
+        Measured::Recipe(_) => Vec::new(),
     };
     let request = request(options, gpu)?;
-    // Before anything runs: a minute of measuring must not end in a path that cannot be written.
-    let json = options
-        .json
-        .as_deref()
-        .map(|path| Target::check("--json", path))
-        .transpose()?;
-    let html = options
-        .html
-        .as_deref()
-        .map(|path| Target::check("--html", path))
-        .transpose()?;
-    output::apart(json.as_ref(), html.as_ref())?;
+    let (json, html) = targets(options)?;
     let keeper = Keeper::new(&options.keep)?;
     if let Some(warning) = keeper.as_ref().and_then(Keeper::warning) {
         note(warning);
@@ -67,7 +58,10 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: Option<&[St
         _ => None,
     };
     let mut progress = Progress::new(!options.no_progress && !options.ci, stop, kept);
-    let result = workload::run(&workloads, &request, &mut progress);
+    let result = match measured {
+        Measured::Recipe(recipe) => reproduce::run(recipe, &request, &mut progress),
+        _ => workload::run(&workloads, &request, &mut progress),
+    };
     progress.clear();
     let result = match result {
         Err(nothing @ LabError::NoDevice { .. }) => {
@@ -92,16 +86,47 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: Option<&[St
     Ok(Ending::of(&result, options.strict).into())
 }
 
+/// Judges the claims of a recipe by a result that is there.
+pub(crate) fn reproduce(asked: &Reproduce) -> Result<Exit, Problem> {
+    let Some(from) = &asked.from else {
+        return measure(Measured::Recipe(asked.recipe), &asked.options, None);
+    };
+    let options = &asked.options;
+    let (json, html) = targets(options)?;
+    let mut result = super::compare::read(from)?;
+    result.reproduction = Some(reproduce::evaluate(asked.recipe, &result));
+    write(&result, json.as_ref(), html.as_ref())?;
+    show(&result, options.ci, &[&json, &html])?;
+    Ok(Ending::of(&result, options.strict).into())
+}
+
+/// Where the result and the page go, found out before anything runs: a minute of measuring must not end in a path that cannot
+/// be written.
+fn targets(options: &LabOptions) -> Result<(Option<Target>, Option<Target>), Problem> {
+    let json = options
+        .json
+        .as_deref()
+        .map(|path| Target::check("--json", path))
+        .transpose()?;
+    let html = options
+        .html
+        .as_deref()
+        .map(|path| Target::check("--html", path))
+        .transpose()?;
+    output::apart(json.as_ref(), html.as_ref())?;
+    Ok((json, html))
+}
+
 /// One end of an HTTPS POST.
 pub(crate) fn https_post(end: &HttpsPost) -> Result<Exit, Problem> {
     let moved = match end {
-        HttpsPost::Receive { dir, cert } => https_post::receive(dir, cert, |address| {
+        HttpsPost::Receive { dir, cert, suite } => https_post::receive(dir, cert, *suite, |address| {
             // The line is whole at once, also where standard output is a pipe.
             let mut out = std::io::stdout().lock();
             writeln!(out, "listening {address}")?;
             out.flush()
         }),
-        HttpsPost::Send { to, cert, file } => https_post::send(*to, cert, file),
+        HttpsPost::Send { to, cert, suite, file } => https_post::send(*to, cert, *suite, file),
     };
     moved
         .map(|()| Exit::Done)
@@ -120,6 +145,7 @@ fn request(options: &LabOptions, gpu: Option<&[String]>) -> Result<Request, Prob
         suites: options.suite.clone(),
         budget: options.budget,
         overtime: false,
+        cases: None,
         stacks: options.stack.clone(),
         gpu: gpu.is_some(),
         gpu_modes: gpu.unwrap_or_default().to_vec(),

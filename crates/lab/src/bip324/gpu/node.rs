@@ -73,7 +73,7 @@ pub(super) struct Spec {
 }
 
 impl Spec {
-    fn case(self) -> Case {
+    pub(super) fn case(self) -> Case {
         Case::new()
             .with("op", NODE)
             .with("sizes", Sizes::Mix.name().as_str())

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
 
+use super::super::https_post;
 use super::super::processes::{Ends, Moved, Processes, Role};
 use super::super::source::ITEM;
 use super::super::spec::{Spec, Way};
@@ -44,7 +45,9 @@ pub(super) fn find(name: &str, ours: &Path) -> Result<(Subject, Rc<dyn Mover>), 
                 "sealway lab https-post receive --dir DIR --cert FILE",
                 "sealway lab https-post send --to ADDR --cert FILE --file FILE",
             ],
-            &["LocalSend's way: one HTTPS POST, TLS 1.3, AES-128-GCM by rustls; it takes one file"],
+            &[
+                "LocalSend's way: one HTTPS POST, TLS 1.3 by rustls, AES-128-GCM unless the case names another suite; it takes one file",
+            ],
         ),
         GO => (
             GO,
@@ -77,9 +80,12 @@ pub(super) fn find(name: &str, ours: &Path) -> Result<(Subject, Rc<dyn Mover>), 
 }
 
 impl Post {
-    fn command(&self, word: &str) -> Command {
+    fn command(&self, word: &str, job: &Job<'_>) -> Command {
         let mut command = Command::new(&self.program);
         command.args(self.words).arg(word);
+        if let Some(suite) = job.spec.suite {
+            command.args(["--suite", suite.name()]);
+        }
         command
     }
 }
@@ -91,7 +97,10 @@ impl Mover for Post {
 
     fn can(&self, spec: &Spec) -> bool {
         let way = if self.name == KEIBIDROP { Way::Grpc } else { Way::Send };
-        spec.way == way && !spec.shape.is_folder() && spec.suite.is_none()
+        let suite = spec
+            .suite
+            .is_none_or(|suite| self.name == BUILT_IN && https_post::has(suite));
+        spec.way == way && !spec.shape.is_folder() && suite
     }
 
     fn go(&self, job: &Job<'_>) -> Result<Moved, CellError> {
@@ -100,11 +109,11 @@ impl Mover for Post {
             let sender = processes.start(
                 Role::Sender,
                 Ends::Alone,
-                self.command("send").arg("--file").arg(job.source.path()),
+                self.command("send", job).arg("--file").arg(job.source.path()),
             )?;
             let address = processes.told(sender)?;
             let started = processes.clock();
-            let mut receive = self.command("receive");
+            let mut receive = self.command("receive", job);
             receive
                 .args(["--to", &address.to_string(), "--file"])
                 .arg(job.to.join(ITEM));
@@ -112,12 +121,12 @@ impl Mover for Post {
             return processes.finish(started, receiver, job.watched());
         }
         let certificate = job.folder.join("certificate.pem");
-        let mut receive = self.command("receive");
+        let mut receive = self.command("receive", job);
         receive.arg("--dir").arg(job.to).arg("--cert").arg(&certificate);
         let receiver = processes.start(Role::Receiver, Ends::Alone, &mut receive)?;
         let address = processes.told(receiver)?;
         let started = processes.clock();
-        let mut send = self.command("send");
+        let mut send = self.command("send", job);
         send.args(["--to", &address.to_string(), "--cert"]).arg(&certificate);
         processes.start(Role::Sender, Ends::Alone, send.arg("--file").arg(job.source.path()))?;
         processes.finish(started, receiver, job.watched())

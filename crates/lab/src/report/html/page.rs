@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::chart::Text;
-use super::{embed, figure, strip, trust};
+use super::{embed, figure, published, strip, trust};
 use crate::format::{self, sig3_or};
 use crate::report::figures::{Section, sections};
 use crate::report::model::{Report, absent, machine};
@@ -34,6 +34,7 @@ pub(super) fn render(report: &Report<'_>, whole: &RunResult) -> String {
             body {
                 (top(report, &sections))
                 main {
+                    @if let Some(found) = &report.run.reproduction { (published::section(found)) }
                     @if !report.run.recommendation.is_empty() { (recommendation(report)) }
                     @for section in &sections { (evidence(report, section)) }
                     section id="calm-section" {
@@ -59,10 +60,13 @@ fn top(report: &Report<'_>, sections: &[Section<'_>]) -> Markup {
     let (run, headline) = (report.run, report.headline());
     let leads = report.views.first();
     let parts = sections.iter().map(|section| (section.part.id, section.part.link));
-    let advice = ("choose", "What to use");
-    let links = [advice]
+    let links = [
+        (published::ID, published::TITLE, run.reproduction.is_some()),
+        ("choose", "What to use", !run.recommendation.is_empty()),
+    ];
+    let links = links
         .into_iter()
-        .filter(|_| !run.recommendation.is_empty())
+        .filter_map(|(id, title, there)| there.then_some((id, title)))
         .chain(parts);
     let date = run.started.split('T').next().unwrap_or_default();
     let ours = leads.and_then(|view| {

@@ -1,0 +1,144 @@
+//! Published claims and orders beside what was measured.
+
+use maud::{Markup, html};
+
+use super::chart::Text;
+use super::figure::listing;
+use crate::format::{list_range, sig3_or, times};
+use crate::report::listing::{Entry, Listing};
+use crate::report::published::{placed, tally, words};
+use crate::result::{Ranking, Reproduction};
+
+/// Identifier of the section, and its title.
+pub(super) const ID: &str = "published";
+pub(super) const TITLE: &str = "Published and measured";
+
+pub(super) fn section(found: &Reproduction) -> Markup {
+    html! {
+        section id=(ID) {
+            h2 { (TITLE) ": " (Text(&found.recipe)) }
+            p.prose { (Text(&found.about)) }
+            ul.prose { @for sentence in &tally(found) { li { (Text(sentence)) } } }
+            (listing(&claims(found)))
+            @for ranking in &found.rankings {
+                (listing(&order(ranking)))
+                ul.prose { @for sentence in &ranking.agreement { li { (Text(sentence)) } } }
+            }
+            (sentences("Where this program stands", &found.standing))
+            (sentences("What differs from the sources", &found.differs))
+            (sentences("Not here, and how to get it", &found.missing))
+            h3 { "Sources" }
+            (listing(&sources(found)))
+        }
+        "\n"
+    }
+}
+
+fn sentences(title: &str, sentences: &[String]) -> Markup {
+    html! {
+        @if !sentences.is_empty() {
+            h3 { (title) }
+            ul.prose { @for sentence in sentences { li { (Text(sentence)) } } }
+        }
+    }
+}
+
+fn claims(found: &Reproduction) -> Listing {
+    let columns = [
+        ("claim", false),
+        ("source", true),
+        ("ratio of", false),
+        ("published", true),
+        ("subject", false),
+        ("metric", false),
+        ("measured", true),
+        ("from to", true),
+        ("verdict", false),
+        ("why", false),
+        ("note", false),
+    ];
+    let mut listing = Listing::new("Each claim is a ratio, and so is what was measured", &columns);
+    for claim in &found.claims {
+        for reading in &claim.readings {
+            let measured = match &reading.ratio {
+                Some(ratio) => {
+                    let (estimate, low) = (ratio.estimate.get(), ratio.low.get());
+                    [
+                        Entry::number(times(estimate), estimate),
+                        Entry::number(list_range(low, ratio.high.get()), low),
+                    ]
+                }
+                None => [Entry::default(), Entry::default()],
+            };
+            let mut row = vec![
+                Entry::text(&claim.text),
+                Entry::text(claim.source.to_string()),
+                Entry::text(format!("{} / {}", claim.over, claim.under)),
+                Entry::number(times(claim.published), claim.published),
+                Entry::text(&reading.subject),
+                Entry::text(&reading.metric),
+            ];
+            row.extend(measured);
+            row.extend([
+                Entry::text(words(reading)),
+                Entry::text(&reading.why),
+                Entry::text(&claim.note),
+            ]);
+            listing.rows.push(row);
+        }
+    }
+    listing
+}
+
+fn order(ranking: &Ranking) -> Listing {
+    let places = placed(ranking);
+    let titles: Vec<String> = places
+        .iter()
+        .map(|(subject, metric, _)| format!("{subject}, {metric}"))
+        .collect();
+    let published = format!("published, {}", ranking.unit);
+    let mut columns = vec![("place", true), ("what", false), (published.as_str(), true)];
+    columns.extend(titles.iter().map(|title| (title.as_str(), true)));
+    let caption = format!(
+        "{} [{}]: the published order, and places here; = is not told apart from the place before",
+        ranking.title, ranking.source
+    );
+    let mut listing = Listing::new(&caption, &columns);
+    for (at, entry) in ranking.entries.iter().enumerate() {
+        let mut row = vec![
+            Entry::text((at + 1).to_string()),
+            Entry::text(&entry.name),
+            Entry::number(sig3_or(entry.published, "?"), entry.published),
+        ];
+        row.extend(places.iter().map(|(.., places)| {
+            let place = places.get(at).cloned().unwrap_or_default();
+            match place.trim_start_matches(crate::format::TIED).parse() {
+                Ok(number) => Entry::number(place, number),
+                Err(_) => Entry::text(place),
+            }
+        }));
+        listing.rows.push(row);
+    }
+    listing
+}
+
+fn sources(found: &Reproduction) -> Listing {
+    let columns = [
+        ("source", true),
+        ("what", false),
+        ("when", false),
+        ("where", false),
+        ("how", false),
+    ];
+    let mut listing = Listing::new("", &columns);
+    for (number, source) in (1..).zip(&found.sources) {
+        listing.rows.push(vec![
+            Entry::text(format!("{number}")),
+            Entry::text(&source.name),
+            Entry::text(&source.date),
+            Entry::text(&source.address),
+            Entry::text(&source.method),
+        ]);
+    }
+    listing
+}

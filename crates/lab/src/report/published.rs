@@ -1,0 +1,77 @@
+//! Published claims and orders, as both reports say them.
+
+use crate::format::TIED;
+use crate::result::{Ranking, Reading, Reproduction};
+
+/// The verdict of a reading.
+pub(crate) fn words(reading: &Reading) -> &str {
+    match reading.verdict.as_str() {
+        "larger" => "same direction, larger",
+        "smaller" => "same direction, smaller",
+        other => other,
+    }
+}
+
+/// The places of a subject by a metric, one for each entry of an order; empty where it has none.
+pub(crate) type Column<'a> = (&'a str, &'a str, Vec<String>);
+
+/// A column for each subject and metric that has places in an order.
+pub(crate) fn placed(ranking: &Ranking) -> Vec<Column<'_>> {
+    let mut columns: Vec<Column<'_>> = Vec::new();
+    for (at, entry) in ranking.entries.iter().enumerate() {
+        for place in &entry.places {
+            let is = |(subject, metric, _): &Column<'_>| *subject == place.subject && *metric == place.metric;
+            let column = columns.iter().position(is).unwrap_or_else(|| {
+                let none = vec![String::new(); ranking.entries.len()];
+                columns.push((&place.subject, &place.metric, none));
+                columns.len() - 1
+            });
+            let tied = if place.tied { TIED } else { "" };
+            columns[column].2[at] = format!("{tied}{}", place.place);
+        }
+    }
+    columns.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+    columns
+}
+
+/// How many claims each subject bears out, by the metric that was published: a sentence for each.
+pub(crate) fn tally(found: &Reproduction) -> Vec<String> {
+    let mut subjects: Vec<(&str, Vec<&str>)> = Vec::new();
+    for claim in &found.claims {
+        let mut seen: Vec<&str> = Vec::new();
+        for reading in &claim.readings {
+            // The published metric comes first; what follows is of the same subject.
+            if seen.contains(&reading.subject.as_str()) {
+                continue;
+            }
+            seen.push(&reading.subject);
+            match subjects.iter_mut().find(|(name, _)| *name == reading.subject) {
+                Some((_, verdicts)) => verdicts.push(&reading.verdict),
+                None => subjects.push((&reading.subject, vec![&reading.verdict])),
+            }
+        }
+    }
+    let words = [
+        ("confirmed", "confirmed"),
+        ("larger", "larger here"),
+        ("smaller", "smaller here"),
+        ("no difference", "without a difference here"),
+        ("contradicted", "contradicted"),
+        ("not decided", "not decided"),
+        ("not measured", "not measured"),
+    ];
+    let sentence = |(name, verdicts): &(&str, Vec<&str>)| {
+        let counts = words.iter().filter_map(|(verdict, words)| {
+            let count = verdicts.iter().filter(|found| *found == verdict).count();
+            (count > 0).then(|| format!("{count} {words}"))
+        });
+        let counts: Vec<String> = counts.collect();
+        let name = if name.is_empty() { "Nobody" } else { name };
+        format!(
+            "{name}, of {}: {}.",
+            crate::format::count(verdicts.len(), "claim"),
+            counts.join(", ")
+        )
+    };
+    subjects.iter().map(sentence).collect()
+}

@@ -1,0 +1,141 @@
+//! Published claims and orders beside what was measured.
+
+use super::Text;
+use crate::format::{self, list_range, sig3_or, times};
+use crate::report::published::{placed, tally, words};
+use crate::result::{Claim, Ranking, Reading, Reproduction};
+
+/// The widest subject and figure that stand in line.
+const SUBJECT: usize = 24;
+const FIGURE: usize = 25;
+
+/// The widest name of an entry, and the width of a place.
+const ENTRY: usize = 32;
+const PLACE: usize = 11;
+
+pub(super) fn section(out: &mut Text, found: &Reproduction) {
+    out.heading(&format!("Published and measured: {}", found.recipe));
+    out.prose("  ", &found.about);
+    for (number, source) in (1..).zip(&found.sources) {
+        out.prose(
+            &format!("  [{number}] "),
+            &format!("{}, {}. {}.", source.name, source.date, source.method),
+        );
+        out.prose("      ", &source.address);
+    }
+    for (number, claim) in (1..).zip(&found.claims) {
+        claimed(out, number, claim);
+    }
+    let tally = tally(found);
+    if !tally.is_empty() {
+        out.heading("Claims by subject, as published metrics have it");
+        for sentence in &tally {
+            out.prose("  ", sentence);
+        }
+    }
+    for ranking in &found.rankings {
+        ranked(out, ranking);
+    }
+    for (title, sentences) in [
+        ("Where this program stands", &found.standing),
+        ("What differs from the sources", &found.differs),
+        ("Not here, and how to get it", &found.missing),
+    ] {
+        if !sentences.is_empty() {
+            out.heading(title);
+            for sentence in sentences {
+                out.prose("  - ", sentence);
+            }
+        }
+    }
+}
+
+fn claimed(out: &mut Text, number: u32, claim: &Claim) {
+    out.text.push('\n');
+    out.prose(&format!("{number:>3}  "), &claim.text);
+    let (published, source) = (times(claim.published), claim.source);
+    let cells = format!("{published} [{source}]: {} / {}", claim.over, claim.under);
+    out.prose(&format!("     {:<SUBJECT$} ", "published"), &cells);
+    for reading in &claim.readings {
+        measured(out, reading);
+    }
+    if !claim.note.is_empty() {
+        out.prose("     ", &format!("Note: {}.", claim.note));
+    }
+}
+
+fn measured(out: &mut Text, reading: &Reading) {
+    let subject = match (reading.subject.as_str(), &reading.ratio) {
+        ("", _) => "measured",
+        (subject, None) => subject,
+        (subject, Some(_)) => &format!("{subject}, {}", reading.metric),
+    };
+    let figure = reading.ratio.as_ref().map_or_else(String::new, |ratio| {
+        let (low, high) = (ratio.low.get(), ratio.high.get());
+        format!("{} ({})", times(ratio.estimate.get()), list_range(low, high))
+    });
+    let verdict = words(reading);
+    if subject.chars().count() > SUBJECT {
+        out.prose("     ", subject);
+        out.prose(&format!("     {:SUBJECT$} {figure:<FIGURE$} ", ""), verdict);
+    } else {
+        out.prose(&format!("     {subject:<SUBJECT$} {figure:<FIGURE$} "), verdict);
+    }
+    if !reading.why.is_empty() {
+        out.prose("       ", &format!("{}.", reading.why.trim_end_matches('.')));
+    }
+}
+
+fn ranked(out: &mut Text, ranking: &Ranking) {
+    out.heading(&format!(
+        "{} [{}]: the published order, and places here",
+        ranking.title, ranking.source
+    ));
+    let columns = placed(ranking);
+    let published = format!("{:>PLACE$}", ranking.unit);
+    // All of a subject stands together.
+    let fit = out.width.saturating_sub(ENTRY + 5 + PLACE) / PLACE;
+    let metrics = columns
+        .iter()
+        .filter(|(subject, ..)| columns.first().is_some_and(|(first, ..)| first == subject))
+        .count();
+    let fit = if metrics > 0 && fit > metrics {
+        fit - fit % metrics
+    } else {
+        fit.max(1)
+    };
+    for columns in columns.chunks(fit) {
+        for head in 0..2 {
+            let first = if head == 1 {
+                published.clone()
+            } else {
+                " ".repeat(PLACE)
+            };
+            let mut line = format!("{:1$}{first}", "", ENTRY + 5);
+            for (subject, metric, _) in columns {
+                let title: String = [subject, metric][head].chars().take(PLACE - 1).collect();
+                line.push_str(&format!("{title:>PLACE$}"));
+            }
+            out.line(&line);
+        }
+        for (place, entry) in ranking.entries.iter().enumerate() {
+            let name: String = entry.name.chars().take(ENTRY).collect();
+            let mut line = format!(
+                "{:>3}  {name:<ENTRY$}{:>PLACE$}",
+                place + 1,
+                sig3_or(entry.published, "?")
+            );
+            for (_, _, places) in columns {
+                line.push_str(&format!("{:>PLACE$}", places.get(place).map_or("", String::as_str)));
+            }
+            out.line(&line);
+        }
+    }
+    for sentence in &ranking.agreement {
+        out.prose("  ", sentence);
+    }
+    out.prose(
+        "  ",
+        &format!("{}: not told apart from the place before.", format::TIED),
+    );
+}

@@ -1,0 +1,210 @@
+//! Published measurements, made again: which cases of which workloads they need, what was claimed, and what these rounds
+//! say of it.
+//!
+//! A [`Recipe`] is data: steps, claims and orders. [`run`] measures its steps one after the other within one time limit;
+//! [`evaluate`] reads a finished result, of this machine or another, and needs nothing else. A claim is a ratio of two
+//! cells, so that hardware and clock fall out of it; one rule ([`Verdict::of`]) says how far it was borne out. What could
+//! not be measured is named with its reason.
+
+mod bip324;
+mod claim;
+mod drop_ciphers;
+mod ranking;
+mod recipe;
+mod v2ray_aead;
+mod verdict;
+mod vless_vmess;
+
+use std::time::Duration;
+
+pub use recipe::Recipe;
+pub use verdict::Verdict;
+
+use crate::lens::rank::speed;
+use crate::lens::{OURS, list};
+use crate::plan::{PlanError, Profile};
+use crate::result::{Ratio, Reproduction, ResultRow, RunResult};
+use crate::run::Observer;
+use crate::stats::{Better, Rules, ratio};
+use crate::workload::{self, LabError, Part, Request, Workload};
+
+/// Every recipe.
+pub static ALL: [&Recipe; 4] = [
+    &v2ray_aead::RECIPE,
+    &vless_vmess::RECIPE,
+    &drop_ciphers::RECIPE,
+    &bip324::RECIPE,
+];
+
+/// Time limits of a quick and of a standard run without a budget: with start and report they stay under two and ten
+/// minutes.
+const QUICK_LIMIT: Duration = Duration::from_secs(105);
+const STANDARD_LIMIT: Duration = Duration::from_secs(9 * 60 + 20);
+
+/// Most cases that are named in a sentence.
+const NAMED: usize = 6;
+
+/// The recipe called `name`.
+pub fn named(name: &str) -> Option<&'static Recipe> {
+    ALL.into_iter().find(|recipe| recipe.name == name)
+}
+
+/// Measures what a recipe needs and judges its claims.
+///
+/// Suites and stacks of the request narrow down those of the recipe; what is left out then is not measured, and its claims
+/// say so. The budget is that of the whole run.
+///
+/// # Errors
+/// [`LabError`], as [`workload::run`].
+pub fn run(recipe: &Recipe, request: &Request, observer: &mut dyn Observer) -> Result<RunResult, LabError> {
+    let parts = parts(recipe, request);
+    if parts.is_empty() {
+        return Err(LabError::Plan(PlanError::NoCells));
+    }
+    let mut result = workload::run_parts(&parts, request, observer)?;
+    result.reproduction = Some(evaluate(recipe, &result));
+    Ok(result)
+}
+
+/// The steps with what is asked of each.
+fn parts(recipe: &Recipe, request: &Request) -> Vec<Part<'static>> {
+    let limit = request.budget.or(match request.profile {
+        Profile::Quick => Some(QUICK_LIMIT),
+        Profile::Standard => Some(STANDARD_LIMIT),
+        // Each workload has a limit of its own for that.
+        Profile::Full => None,
+    });
+    let steps = recipe.steps.iter().filter_map(|step| {
+        let suites = narrowed(step.suites, &request.suites)?;
+        let stacks = narrowed(step.stacks, &request.stacks)?;
+        Some((step, suites, stacks))
+    });
+    let steps: Vec<_> = steps.collect();
+    let shares: u32 = steps.iter().map(|(step, ..)| step.share).sum();
+    let of: Vec<&Workload> = steps.iter().map(|(step, ..)| step.workload).collect();
+    let parts = steps.iter().map(|(step, suites, stacks)| {
+        let part = Request {
+            budget: limit.map(|limit| limit * step.share / shares.max(1)),
+            peers: step.peers(request.peers_of(step.workload, &of)),
+            suites: suites.clone(),
+            stacks: stacks.clone(),
+            cases: step.cases,
+            gpu: step.gpu,
+            ..request.clone()
+        };
+        (step.workload, part)
+    });
+    parts.collect()
+}
+
+/// What is in both lists, where an empty one stands for everything; `None` if that is nothing.
+fn narrowed<T: Copy + PartialEq>(own: &[T], asked: &[T]) -> Option<Vec<T>> {
+    match (own, asked) {
+        (_, []) => Some(own.to_vec()),
+        ([], _) => Some(asked.to_vec()),
+        _ => {
+            let both: Vec<T> = own.iter().copied().filter(|item| asked.contains(item)).collect();
+            (!both.is_empty()).then_some(both)
+        }
+    }
+}
+
+/// What a result says of a recipe's claims. Any result can be read, also of another machine or of workloads that were
+/// measured by themselves.
+pub fn evaluate(recipe: &Recipe, run: &RunResult) -> Reproduction {
+    let took_part = |name: &str| {
+        run.subjects
+            .iter()
+            .any(|known| known.name == name && known.error.is_empty())
+    };
+    let missing = recipe.peers.iter().filter(|(name, _)| !took_part(name));
+    Reproduction {
+        recipe: recipe.name.to_owned(),
+        about: recipe.about.to_owned(),
+        sources: recipe.sources.iter().map(|source| source.facts()).collect(),
+        differs: recipe.differs.iter().map(|&text| text.to_owned()).collect(),
+        claims: recipe
+            .claims
+            .iter()
+            .map(|claim| claim.evaluate(recipe.peers, run))
+            .collect(),
+        rankings: recipe.rankings.iter().map(|ranking| ranking.evaluate(run)).collect(),
+        standing: standing(recipe, run),
+        missing: missing.map(|(name, get)| format!("{name}: {get}")).collect(),
+    }
+}
+
+/// Where our engine is ahead of the peers of its cases and where it is behind, a sentence or two for each workload and
+/// peer.
+fn standing(recipe: &Recipe, run: &RunResult) -> Vec<String> {
+    let mut workloads: Vec<&'static Workload> = Vec::new();
+    for step in recipe.steps {
+        if !workloads.contains(&step.workload) {
+            workloads.push(step.workload);
+        }
+    }
+    workloads
+        .into_iter()
+        .flat_map(|workload| beside(workload, run))
+        .collect()
+}
+
+fn beside(workload: &Workload, run: &RunResult) -> Vec<String> {
+    let leads = |row: &&ResultRow| row.workload == workload.name && row.subject == OURS && workload.lens.leads(row);
+    let rows: Vec<_> = run
+        .results
+        .iter()
+        .filter(leads)
+        .filter_map(|row| Some((row, speed(row)?)))
+        .filter(|(_, speed)| !speed.to.starts_with(OURS) && speed.to != workload.lens.control)
+        .collect();
+    let mut peers: Vec<&str> = rows.iter().map(|(_, speed)| speed.to).collect();
+    peers.sort_unstable();
+    peers.dedup();
+    let sentence = |peer: &str| {
+        let mine = || rows.iter().filter(|(_, speed)| speed.to == peer);
+        let count = |verdict: &str| mine().filter(|(_, speed)| speed.verdict == verdict).count();
+        let worse: Vec<String> = mine()
+            .filter(|(_, speed)| speed.verdict == "slower")
+            .map(|(row, speed)| {
+                format!(
+                    "{} ({})",
+                    (workload.lens.case)(&row.case),
+                    crate::format::times(speed.estimate)
+                )
+            })
+            .collect();
+        let mut text = format!(
+            "Beside {peer} in {}: {OURS} is better in {} of {}, worse in {}, the same in {}; {} not decided.",
+            workload.name,
+            count("faster"),
+            crate::format::count(mine().count(), "case"),
+            worse.len(),
+            count("same"),
+            count("unknown")
+        );
+        match worse.get(NAMED..).map_or(0, <[String]>::len) {
+            _ if worse.is_empty() => {}
+            0 => text.push_str(&format!(" Worse: {}.", list(&worse))),
+            more => text.push_str(&format!(" Worse: {}, and {more} more.", worse[..NAMED].join(", "))),
+        }
+        text
+    };
+    peers.into_iter().map(sentence).collect()
+}
+
+/// One row over another in the rounds that both have; more is taken to be better unless `better` says otherwise. As all
+/// ratios of a quick run it has no interval.
+fn row_ratio(run: &RunResult, metric: &str, [over, under]: [&ResultRow; 2], better: Better) -> Ratio {
+    let rules = Rules::of(metric);
+    let rules = if run.profile == Profile::Quick.as_str() {
+        rules.without_intervals()
+    } else {
+        rules
+    };
+    let numbers = |row: &ResultRow| row.values.iter().map(|value| value.get()).collect::<Vec<f64>>();
+    ratio(&under.subject, &numbers(over), &numbers(under), better, rules)
+}
+
+#[cfg(test)]
+mod tests;

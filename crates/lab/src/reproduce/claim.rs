@@ -1,0 +1,229 @@
+//! A published claim: a ratio of two cells, and what the rows of a run say of it.
+
+use super::row_ratio;
+use super::verdict::Verdict;
+use crate::lens::rank::rankable;
+use crate::measure::WarningCode;
+use crate::result::{self, Case, CaseValue, Reading, ResultRow, RunResult};
+use crate::stats::Better;
+
+/// How far an interval is widened before a published ratio is looked for in it. Published figures are single runs without
+/// a spread of their own.
+pub(super) const TOLERANCE: f64 = 0.10;
+
+/// A value that a case must have.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Want {
+    Text(&'static str),
+    Int(i64),
+}
+
+/// A cell, without its subject: the one case of a workload that has these parameters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Figure {
+    pub(super) label: &'static str,
+    pub(super) workload: &'static str,
+    pub(super) case: &'static [(&'static str, Want)],
+    pub(super) metric: &'static str,
+}
+
+impl Figure {
+    /// Whether it is this case of its workload.
+    pub(super) fn is(&self, case: &Case) -> bool {
+        self.case.iter().all(|(name, want)| match (case.0.get(*name), want) {
+            (Some(CaseValue::Text(value)), Want::Text(wanted)) => value == wanted,
+            (Some(CaseValue::Int(value)), Want::Int(wanted)) => value == wanted,
+            _ => false,
+        })
+    }
+
+    /// Its rows for a metric.
+    pub(super) fn rows<'r>(&self, run: &'r RunResult, metric: &str) -> impl Iterator<Item = &'r ResultRow> {
+        let mine = move |row: &&ResultRow| row.workload == self.workload && row.metric == metric && self.is(&row.case);
+        run.results.iter().filter(mine)
+    }
+}
+
+/// Who is measured in both cells.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Who {
+    /// Each subject that has both, against itself.
+    Each,
+    /// One subject against another.
+    Between(&'static str, &'static str),
+}
+
+/// Programs that a recipe compares with, and how each is got.
+pub(super) type Programs = [(&'static str, &'static str)];
+
+/// What was claimed.
+#[derive(Debug)]
+pub(super) struct Claim {
+    /// In words of ours.
+    pub(super) text: &'static str,
+    /// Place of its source in the recipe, from 1.
+    pub(super) source: u32,
+    /// Two published figures, of which the claim is the ratio.
+    pub(super) published: (f64, f64),
+    pub(super) over: Figure,
+    pub(super) under: Figure,
+    pub(super) who: Who,
+    /// Further metrics of both cells that are judged by the same ratio, such as cost beside rate; turned round where less
+    /// of them is better and the claim is about more.
+    pub(super) also: &'static [&'static str],
+    pub(super) note: &'static str,
+}
+
+impl Claim {
+    /// The published ratio.
+    pub(super) fn ratio(&self) -> f64 {
+        self.published.0 / self.published.1
+    }
+
+    pub(super) fn evaluate(&self, programs: &Programs, run: &RunResult) -> result::Claim {
+        result::Claim {
+            text: self.text.to_owned(),
+            source: self.source,
+            published: self.ratio(),
+            tolerance: TOLERANCE,
+            over: self.over.label.to_owned(),
+            under: self.under.label.to_owned(),
+            note: self.note.to_owned(),
+            readings: self.readings(programs, run),
+        }
+    }
+
+    fn readings(&self, programs: &Programs, run: &RunResult) -> Vec<Reading> {
+        let mut readings: Vec<Reading> = Vec::new();
+        let mut main = None;
+        for (over, under) in self.pairs(run, self.over.metric, self.under.metric) {
+            main.get_or_insert(over.better.clone());
+            readings.push(self.reading(run, self.over.metric, [over, under], false));
+        }
+        let Some(main) = main else {
+            return vec![self.not_measured(programs, run)];
+        };
+        for metric in self.also {
+            let pairs = self.pairs(run, metric, metric);
+            let more = pairs.into_iter().map(|(over, under)| {
+                let turned = over.better != main;
+                self.reading(run, metric, [over, under], turned)
+            });
+            readings.extend(more);
+        }
+        // Everything of a subject together.
+        let names: Vec<String> = readings.iter().map(|reading| reading.subject.clone()).collect();
+        readings.sort_by_key(|reading| names.iter().position(|name| *name == reading.subject));
+        readings
+    }
+
+    /// The rows above and below the line, of everybody who has both.
+    fn pairs<'r>(&self, run: &'r RunResult, over: &str, under: &str) -> Vec<(&'r ResultRow, &'r ResultRow)> {
+        let below = |above: &ResultRow| {
+            let who = |row: &&ResultRow| match self.who {
+                Who::Each => row.subject == above.subject,
+                Who::Between(_, other) => row.subject == other,
+            };
+            // A workload can be in a run twice, with a device and without; side by side comes first.
+            let alike = |row: &&ResultRow| row.workload != above.workload || row.workload_def == above.workload_def;
+            let mut beside = self.under.rows(run, under).filter(who).filter(alike);
+            let apart = matches!(self.who, Who::Between(one, other) if one != other);
+            beside
+                .next()
+                .or_else(|| self.under.rows(run, under).find(who).filter(|_| apart))
+        };
+        let above = self.over.rows(run, over).filter(|row| match self.who {
+            Who::Each => true,
+            Who::Between(one, _) => row.subject == one,
+        });
+        let mut pairs: Vec<(&ResultRow, &ResultRow)> = Vec::new();
+        for row in above {
+            let known = pairs.iter().any(|(known, _)| known.subject == row.subject);
+            if let Some(other) = below(row).filter(|_| !known) {
+                pairs.push((row, other));
+            }
+        }
+        pairs.sort_by_key(|(row, _)| run.subjects.iter().position(|subject| subject.name == row.subject));
+        pairs
+    }
+
+    fn reading(&self, run: &RunResult, metric: &str, [over, under]: [&ResultRow; 2], turned: bool) -> Reading {
+        let rows = if turned { [under, over] } else { [over, under] };
+        let found = row_ratio(run, metric, rows, Better::Higher);
+        let mut verdict = Verdict::of(self.ratio(), TOLERANCE, &found);
+        let mut why = String::new();
+        let marks: Vec<&str> = [over, under]
+            .into_iter()
+            .filter(|row| !rankable(row))
+            .flat_map(|row| row.flags.iter().map(String::as_str))
+            .collect();
+        if ![over, under].into_iter().all(rankable) {
+            verdict = Verdict::NotDecided;
+            why = format!("a figure is not to be ranked ({})", marks.join(", "));
+        } else if found.estimate.get().is_nan() {
+            "no round has both figures".clone_into(&mut why);
+        } else if verdict == Verdict::NotDecided {
+            why = match found.how.as_str() {
+                "range" => "too few rounds for an interval, and the range does not lie beyond 20 %".to_owned(),
+                _ => "the interval does not lie beyond the margin on either side of 1".to_owned(),
+            };
+        }
+        Reading {
+            subject: match self.who {
+                Who::Each => over.subject.clone(),
+                Who::Between(..) => format!("{} / {}", over.subject, under.subject),
+            },
+            metric: if turned {
+                format!("1 / {metric}")
+            } else {
+                metric.to_owned()
+            },
+            ratio: Some(found),
+            verdict: verdict.as_str().to_owned(),
+            why,
+        }
+    }
+
+    /// Nobody has both figures: why, and what to do.
+    fn not_measured(&self, programs: &Programs, run: &RunResult) -> Reading {
+        let names: &[&str] = match &self.who {
+            Who::Each => &[],
+            Who::Between(one, other) => &[one, other],
+        };
+        let absent = names.iter().find_map(|name| {
+            let there = run.subjects.iter().find(|subject| subject.name == *name);
+            let get = programs.iter().find(|(known, _)| known == name).map(|(_, get)| *get);
+            match there {
+                Some(subject) if subject.error.is_empty() => None,
+                Some(subject) => Some(format!("{name} took no part: {}", subject.error)),
+                None => Some(format!("{name} took no part")),
+            }
+            .map(|what| match get {
+                Some(get) => format!("{what}; {get}"),
+                None => what,
+            })
+        });
+        let warned = |code: WarningCode| run.warnings.iter().any(|warning| warning.code == code.code());
+        let why = match absent {
+            Some(why) => why,
+            None if !run.complete => "the run was stopped before it".to_owned(),
+            None if warned(WarningCode::CasesDropped) => {
+                format!(
+                    "the time limit left no room for it; {}",
+                    WarningCode::CasesDropped.advice()
+                )
+            }
+            None => "it was left out of this run, or failed there: see the warnings".to_owned(),
+        };
+        Reading {
+            subject: match self.who {
+                Who::Each => String::new(),
+                Who::Between(one, other) => format!("{one} / {other}"),
+            },
+            metric: self.over.metric.to_owned(),
+            ratio: None,
+            verdict: Verdict::NotMeasured.as_str().to_owned(),
+            why,
+        }
+    }
+}

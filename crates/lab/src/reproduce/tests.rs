@@ -1,0 +1,305 @@
+#![allow(clippy::unwrap_used)]
+
+use super::claim::{Figure, Who};
+use super::*;
+use crate::result::{Case, CaseValue, Num, Subject};
+use crate::route::Stack;
+use crate::workload::Peers;
+
+fn request(profile: Profile) -> Request {
+    Request {
+        profile,
+        peers: Peers::None,
+        program: std::env::current_exe().ok(),
+        // Time enough for all cases.
+        budget: Some(Duration::from_secs(24 * 3600)),
+        ..Request::default()
+    }
+}
+
+/// The cases that a recipe measures, by workload.
+fn cases(recipe: &Recipe, profile: Profile) -> Vec<(&'static str, Case)> {
+    let mut cases: Vec<(&'static str, Case)> = Vec::new();
+    for (workload, part) in parts(recipe, &request(profile)) {
+        let found: Vec<Case> = match (workload.name, part.gpu) {
+            (crate::bip324::NAME, true) => crate::bip324::gpu::cases(profile),
+            (crate::packets::NAME, true) => crate::packets::gpu::cases(profile),
+            (crate::bip324::NAME, false) => crate::bip324::cases(profile),
+            (crate::packets::NAME, false) => crate::packets::cases(profile),
+            (crate::files::NAME, _) => crate::files::cases(profile),
+            _ => {
+                let prepared = (workload.prepare)(&part).unwrap_or_else(|error| panic!("{}: {error}", workload.name));
+                prepared.cells.into_iter().map(|cell| cell.case).collect()
+            }
+        };
+        for case in found.into_iter().filter(|case| part.wants(case)) {
+            if !cases.contains(&(workload.name, case.clone())) {
+                cases.push((workload.name, case));
+            }
+        }
+    }
+    cases
+}
+
+fn figures(recipe: &Recipe) -> Vec<Figure> {
+    let of_claims = recipe.claims.iter().flat_map(|claim| [claim.over, claim.under]);
+    let entries = recipe.rankings.iter().flat_map(|ranking| ranking.entries);
+    of_claims.chain(entries.map(|(figure, _)| *figure)).collect()
+}
+
+#[test]
+fn every_cell_that_is_named_is_measured_once() {
+    for recipe in ALL {
+        for profile in Profile::ALL {
+            let cases = cases(recipe, profile);
+            for figure in figures(recipe) {
+                let count = cases
+                    .iter()
+                    .filter(|(workload, case)| *workload == figure.workload && figure.is(case))
+                    .count();
+                assert_eq!(count, 1, "{} {profile}: {}", recipe.name, figure.label);
+            }
+        }
+    }
+}
+
+#[test]
+fn claims_and_orders_hold_together() {
+    for recipe in ALL {
+        assert_eq!(named(recipe.name), Some(recipe));
+        assert!(!recipe.steps.is_empty() && !recipe.claims.is_empty() && !recipe.differs.is_empty());
+        let sources = u32::try_from(recipe.sources.len()).unwrap();
+        for claim in recipe.claims {
+            assert!(
+                claim.ratio() > 0.0 && (1..=sources).contains(&claim.source),
+                "{}",
+                claim.text
+            );
+            assert!(claim.text.ends_with('.'), "{}", claim.text);
+            if claim.published.0 != claim.published.1 {
+                assert!(
+                    (claim.ratio() - 1.0).abs() > 0.01,
+                    "{}: say that there is none",
+                    claim.text
+                );
+            }
+        }
+        for ranking in recipe.rankings {
+            assert!((1..=sources).contains(&ranking.source));
+            assert!(ranking.entries.is_sorted_by(|a, b| a.1 >= b.1), "{}", ranking.title);
+        }
+    }
+    assert_eq!(named("none"), None);
+}
+
+#[test]
+fn the_time_is_shared_out_and_a_choice_narrows() {
+    for recipe in ALL {
+        for (profile, limit) in [(Profile::Quick, 120), (Profile::Standard, 600)] {
+            let asked = Request {
+                budget: None,
+                ..request(profile)
+            };
+            let total: Duration = parts(recipe, &asked).iter().filter_map(|(_, part)| part.budget).sum();
+            assert!(
+                total > Duration::ZERO && total < Duration::from_secs(limit),
+                "{}",
+                recipe.name
+            );
+        }
+    }
+    let asked = Request {
+        stacks: vec![Stack::VLESS_WS, Stack::RELAY],
+        ..request(Profile::Quick)
+    };
+    let found = parts(&vless_vmess::RECIPE, &asked);
+    assert_eq!(found[0].1.stacks, [Stack::VLESS_WS]);
+    let asked = Request {
+        stacks: vec![Stack::RELAY],
+        ..request(Profile::Quick)
+    };
+    assert!(parts(&vless_vmess::RECIPE, &asked).is_empty());
+    assert_eq!(
+        parts(&bip324::RECIPE, &asked).len(),
+        4,
+        "a recipe without stacks has none to leave out"
+    );
+}
+
+/// A run with the figures of these cells, nine rounds each.
+fn run(rows: &[(&Figure, &str, &str, f64)]) -> RunResult {
+    let mut run: RunResult =
+        serde_json::from_str(r#"{"schema":1,"run":"r","started":"","sealway":"0","machine":{},"complete":true}"#)
+            .unwrap();
+    for (figure, metric, subject, value) in rows {
+        let better = if metric.starts_with("cpu") || metric.ends_with("time") {
+            "lower"
+        } else {
+            "higher"
+        };
+        let mut row: ResultRow = serde_json::from_value(serde_json::json!({
+            "workload": figure.workload, "workload_def": "d", "subject": subject, "case": {}, "metric": metric, "unit": "1",
+            "better": better, "median": value, "low": value, "high": value, "rounds": 9,
+        }))
+        .unwrap();
+        for (name, want) in figure.case {
+            let value = match want {
+                claim::Want::Text(text) => CaseValue::Text((*text).to_owned()),
+                claim::Want::Int(number) => CaseValue::Int(*number),
+            };
+            row.case.0.insert((*name).to_owned(), value);
+        }
+        row.values = (0..9)
+            .map(|round| Num(value * (1.0 + 0.001 * f64::from(round % 3))))
+            .collect();
+        run.results.push(row);
+        if !run.subjects.iter().any(|known| known.name == *subject) {
+            run.subjects.push(Subject {
+                name: (*subject).to_owned(),
+                ..Subject::default()
+            });
+        }
+    }
+    run
+}
+
+#[test]
+fn each_subject_is_judged_against_itself_by_rate_and_by_cost() {
+    let claim = &vless_vmess::RECIPE.claims[0];
+    let (over, under) = (&claim.over, &claim.under);
+    let mut run = run(&[
+        (over, "throughput", "sealway", 1.0e9),
+        (under, "throughput", "sealway", 1.0e9),
+        (over, "throughput", "v2ray", 1.2e9),
+        (under, "throughput", "v2ray", 1.0e9),
+        (over, "cpu_per_gb", "v2ray", 2.0),
+        (under, "cpu_per_gb", "v2ray", 1.0),
+        (over, "throughput", "xray", 1.2e9),
+    ]);
+    let found = claim.evaluate(vless_vmess::RECIPE.peers, &run);
+    let verdicts: Vec<_> = found
+        .readings
+        .iter()
+        .map(|reading| {
+            (
+                reading.subject.as_str(),
+                reading.metric.as_str(),
+                reading.verdict.as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        verdicts,
+        [
+            ("sealway", "throughput", "no difference"),
+            ("v2ray", "throughput", "confirmed"),
+            ("v2ray", "1 / cpu_per_gb", "contradicted"),
+        ]
+    );
+    let cost = found.readings[2].ratio.as_ref().unwrap();
+    assert!((cost.estimate.get() - 0.5).abs() < 0.01, "{cost:?}");
+
+    // A figure that may not be ranked decides nothing, and says why.
+    run.results[2].flags.push("generator-bound".to_owned());
+    let found = claim.evaluate(vless_vmess::RECIPE.peers, &run);
+    assert_eq!(found.readings[1].verdict, "not decided");
+    assert!(found.readings[1].why.contains("generator-bound"));
+}
+
+#[test]
+fn what_is_missing_is_named_with_what_gets_it() {
+    let recipe = &drop_ciphers::RECIPE;
+    let claim = recipe
+        .claims
+        .iter()
+        .find(|claim| matches!(claim.who, Who::Between(OURS, "croc")))
+        .unwrap();
+    let mut run = run(&[(&claim.over, "throughput", "sealway", 1.0)]);
+    let absent = claim.evaluate(recipe.peers, &run);
+    assert_eq!(absent.readings.len(), 1);
+    assert_eq!(absent.readings[0].verdict, "not measured");
+    assert!(absent.readings[0].why.contains("scripts/install-peers"), "{absent:?}");
+    assert!(
+        evaluate(recipe, &run)
+            .missing
+            .iter()
+            .any(|text| text.starts_with("croc: "))
+    );
+    run.warnings
+        .push(crate::measure::WarningCode::CasesDropped.warn("", "No room."));
+    let others = &recipe.claims[0];
+    let dropped = others.evaluate(recipe.peers, &run);
+    assert!(
+        dropped.readings[0].why.contains("https-post took no part"),
+        "{dropped:?}"
+    );
+}
+
+#[test]
+fn a_workload_that_ran_twice_is_compared_within_one_of_its_runs() {
+    let claim = bip324::RECIPE
+        .claims
+        .iter()
+        .find(|claim| matches!(claim.who, Who::Between(_, OURS)))
+        .unwrap();
+    let mut run = run(&[
+        (&claim.under, "rate", "sealway", 7.0),
+        (&claim.over, "rate", "sealway:gpu", 20.0),
+        (&claim.under, "rate", "sealway", 1.0),
+    ]);
+    "alone".clone_into(&mut run.results[0].workload_def);
+    let found = claim.evaluate(bip324::RECIPE.peers, &run);
+    let ratio = found.readings[0].ratio.as_ref().unwrap();
+    assert!((ratio.estimate.get() - 20.0).abs() < 0.1, "{ratio:?}");
+    assert_eq!(found.readings[0].subject, "sealway:gpu / sealway");
+}
+
+#[test]
+fn an_order_has_places_ties_and_what_agrees() {
+    let ranking = &vless_vmess::RECIPE.rankings[0];
+    let entry = |at: usize| &ranking.entries[at].0;
+    let run = run(&[
+        (entry(0), "throughput", "sealway", 4.0),
+        (entry(1), "throughput", "sealway", 4.0),
+        (entry(2), "throughput", "sealway", 5.0),
+        (entry(3), "throughput", "sealway", 1.0),
+        (entry(4), "throughput", "v2ray", 1.0),
+    ]);
+    let found = ranking.evaluate(&run);
+    let places: Vec<_> = found.entries[..4]
+        .iter()
+        .map(|entry| (entry.places[0].place, entry.places[0].tied))
+        .collect();
+    assert_eq!(places, [(2, false), (3, true), (1, false), (4, false)]);
+    assert!(found.entries[4].places.is_empty(), "an order of one says nothing");
+    assert_eq!(
+        found.agreement,
+        [
+            "sealway by throughput: of 3 neighbours in the published order 1 stand in it here, 1 the other way round, 1 are \
+             not told apart."
+        ]
+    );
+}
+
+#[test]
+fn where_ours_is_behind_is_said() {
+    let claim = &vless_vmess::RECIPE.claims[0];
+    let mut run = run(&[
+        (&claim.over, "cpu_per_gb", "sealway", 2.0),
+        (&claim.under, "cpu_per_gb", "sealway", 1.0),
+    ]);
+    for (row, verdict, estimate) in [(0, "slower", 2.0), (1, "faster", 0.5)] {
+        let ratio = serde_json::json!({
+            "to": "v2ray", "estimate": estimate, "low": estimate, "high": estimate, "level": 0.96, "how": "signed-rank",
+            "mde": 0.01, "verdict": verdict,
+        });
+        run.results[row].ratio = serde_json::from_value(ratio).unwrap();
+    }
+    let said = evaluate(&vless_vmess::RECIPE, &run).standing;
+    assert_eq!(said.len(), 1);
+    assert!(said[0].contains("better in 1 of 2 cases, worse in 1"), "{said:?}");
+    assert!(
+        said[0].contains("Worse: vless-tcp-tls, 1 stream down (0.500x)"),
+        "{said:?}"
+    );
+}
