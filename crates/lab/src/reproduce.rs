@@ -22,6 +22,7 @@ pub use verdict::Verdict;
 
 use crate::lens::rank::speed;
 use crate::lens::{OURS, list};
+use crate::packets;
 use crate::plan::{PlanError, Profile};
 use crate::result::{Ratio, Reproduction, ResultRow, RunResult};
 use crate::run::Observer;
@@ -57,7 +58,8 @@ pub fn named(name: &str) -> Option<&'static Recipe> {
 /// # Errors
 /// [`LabError`], as [`workload::run`].
 pub fn run(recipe: &Recipe, request: &Request, observer: &mut dyn Observer) -> Result<RunResult, LabError> {
-    let parts = parts(recipe, request);
+    let device = recipe.steps.iter().any(|step| step.gpu) && packets::gpu::is_there();
+    let parts = parts(recipe, request, device);
     if parts.is_empty() {
         return Err(LabError::Plan(PlanError::NoCells));
     }
@@ -66,15 +68,16 @@ pub fn run(recipe: &Recipe, request: &Request, observer: &mut dyn Observer) -> R
     Ok(result)
 }
 
-/// The steps with what is asked of each.
-fn parts(recipe: &Recipe, request: &Request) -> Vec<Part<'static>> {
+/// The steps with what is asked of each; those of a device only if there is one, so that others have its time.
+fn parts(recipe: &Recipe, request: &Request, device: bool) -> Vec<Part<'static>> {
     let limit = request.budget.or(match request.profile {
         Profile::Quick => Some(QUICK_LIMIT),
         Profile::Standard => Some(STANDARD_LIMIT),
         // Each workload has a limit of its own for that.
         Profile::Full => None,
     });
-    let steps = recipe.steps.iter().filter_map(|step| {
+    let there = recipe.steps.iter().filter(|step| device || !step.gpu);
+    let steps = there.filter_map(|step| {
         let suites = narrowed(step.suites, &request.suites)?;
         let stacks = narrowed(step.stacks, &request.stacks)?;
         Some((step, suites, stacks))

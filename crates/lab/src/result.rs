@@ -16,7 +16,7 @@ use serde_json::Value;
 
 pub use case::{Case, CaseValue};
 pub use number::Num;
-pub use reproduction::{Claim, Placed, Ranked, Ranking, Reading, Reproduction, Source};
+pub use reproduction::{Claim, Load, Placed, Ranked, Ranking, Reading, Reproduction, Source};
 
 /// The schema number this library writes and the highest it reads.
 pub const SCHEMA: u32 = 1;

@@ -7,7 +7,8 @@
 //!
 //! Metrics: `throughput` in B/s, payload that the receiver was given inside the window; `cpu_per_gb` in s/GB, CPU time of
 //! all programs, user and system, for each 10^9 B of it, and `cpu_per_gb_client`, `cpu_per_gb_server`,
-//! `cpu_per_gb_front` for each of them (method `P`: their processes' CPU clocks); `memory`, `memory_client`, … in B, the
+//! `cpu_per_gb_front` for each of them (method `P`: their processes' CPU clocks); `cpu_busy_client`, … in CPUs,
+//! what each kept busy on the average, and `cpu_busy_peak_client`, … in the busiest tenth of a second; `memory`, `memory_client`, … in B, the
 //! peak of what was resident in the window; `fairness`, Jain's index of several streams. On a machine where all programs
 //! share one or two CPUs `cpu_per_gb` is the headline: throughput is then about CPUs divided by everybody's cost together,
 //! that of the generator included.
@@ -90,12 +91,23 @@ const fn cpu(name: &'static str) -> Metric {
     Metric::lower(name, "s/GB").by(Method::Process)
 }
 
-const METRICS: [Metric; 11] = [
+/// CPUs that a program keeps busy.
+const fn busy(name: &'static str) -> Metric {
+    Metric::lower(name, "1").by(Method::Process)
+}
+
+const METRICS: [Metric; 17] = [
     THROUGHPUT,
     cpu("cpu_per_gb").related(),
     cpu("cpu_per_gb_client").related(),
     cpu("cpu_per_gb_server").related(),
     cpu("cpu_per_gb_front"),
+    busy("cpu_busy_client"),
+    busy("cpu_busy_server"),
+    busy("cpu_busy_front"),
+    busy("cpu_busy_peak_client"),
+    busy("cpu_busy_peak_server"),
+    busy("cpu_busy_peak_front"),
     Metric::lower("memory", "B"),
     Metric::lower("memory_client", "B"),
     Metric::lower("memory_server", "B"),

@@ -304,6 +304,11 @@ pub(crate) fn opened(open: &Open, options: Options) -> Result<Engine, LabError> 
     })
 }
 
+/// Whether there is a device to measure, or one that should work and does not.
+pub(crate) fn is_there() -> bool {
+    !matches!(opened(&device(), least()), Err(LabError::NoDevice { .. }))
+}
+
 /// Our engine on a device.
 pub(crate) fn subject(engine: &Engine) -> Subject {
     ours_as(GPU, [format!("on {}", engine.device())])

@@ -34,6 +34,34 @@ pub(crate) fn placed(ranking: &Ranking) -> Vec<Column<'_>> {
     columns
 }
 
+/// CPUs that processes kept busy: an entry, a subject, and average and peak of each of [`PROCESSES`].
+pub(crate) fn loads(ranking: &Ranking) -> Vec<(&str, &str, [String; 3])> {
+    let mut lines: Vec<(&str, &str, [String; 3])> = Vec::new();
+    for entry in &ranking.entries {
+        let first = lines.len();
+        for load in &entry.loads {
+            let Some(process) = PROCESSES.iter().position(|name| *name == load.process) else {
+                continue;
+            };
+            let line = lines[first..]
+                .iter()
+                .position(|(_, subject, _)| *subject == load.subject);
+            let line = line.map_or(lines.len(), |line| first + line);
+            if line == lines.len() {
+                lines.push((&entry.name, &load.subject, Default::default()));
+            }
+            lines[line].2[process] = format!("{:.2} {:.2}", load.average.get(), load.peak.get());
+        }
+    }
+    lines
+}
+
+/// Processes in the order in which bytes come to them.
+pub(crate) const PROCESSES: [&str; 3] = ["client", "front", "server"];
+
+/// What the figures of [`loads`] are.
+pub(crate) const LOADS: &str = "CPUs that each process kept busy: on the average, and in its busiest 0.1 s";
+
 /// How many claims each subject bears out, by the metric that was published: a sentence for each.
 pub(crate) fn tally(found: &Reproduction) -> Vec<String> {
     let mut subjects: Vec<(&str, Vec<&str>)> = Vec::new();

@@ -78,6 +78,16 @@ const BASE: Claim = Claim {
     note: "",
 };
 
+/// The mix on many connections, long packets, sockets, and what is done once a connection.
+fn of_a_node(case: &Case) -> bool {
+    match (case.text("op"), case.text("sizes")) {
+        (Some("loopback"), sizes) => sizes == Some("512"),
+        (_, Some("mix")) => case.int("connections") == Some(1000),
+        (Some("seal" | "open"), sizes) => sizes == Some("4096"),
+        (_, sizes) => sizes.is_none(),
+    }
+}
+
 /// The cipher by itself, as it stands in the packets of the transport.
 fn alone(case: &Case) -> bool {
     case.text("sizes") == Some("mix")
@@ -118,6 +128,7 @@ pub(super) static RECIPE: Recipe = Recipe {
     steps: &[
         Step {
             share: 5,
+            cases: Some(of_a_node),
             ..Step::of(&bip324::WORKLOAD)
         },
         Step {

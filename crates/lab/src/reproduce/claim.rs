@@ -209,7 +209,7 @@ impl Claim {
             None if !run.complete => "the run was stopped before it".to_owned(),
             None if warned(WarningCode::CasesDropped) => {
                 format!(
-                    "the time limit left no room for it; {}",
+                    "the time limit left no room for it. {}",
                     WarningCode::CasesDropped.advice()
                 )
             }

@@ -3,7 +3,7 @@
 use super::claim::Figure;
 use super::row_ratio;
 use crate::lens::rank::{ahead, rankable};
-use crate::result::{self, Placed, Ranked, ResultRow, RunResult};
+use crate::result::{self, Load, Placed, Ranked, ResultRow, RunResult};
 use crate::stats::Better;
 
 /// What was published, best first.
@@ -26,6 +26,7 @@ impl Ranking {
             name: figure.label.to_owned(),
             published: *published,
             places: Vec::new(),
+            loads: loads(figure, run),
         });
         let mut ranking = result::Ranking {
             title: self.title.to_owned(),
@@ -86,6 +87,29 @@ impl Ranking {
             pairs - kept - reversed
         ));
     }
+}
+
+/// What each process of an entry kept busy, by subject.
+fn loads(figure: &Figure, run: &RunResult) -> Vec<Load> {
+    let mut loads = Vec::new();
+    for subject in run.subjects.iter().map(|subject| subject.name.as_str()) {
+        for process in ["client", "front", "server"] {
+            let median = |metric: String| {
+                let row = figure.rows(run, &metric).find(|row| row.subject == subject)?;
+                Some(row.median)
+            };
+            let average = median(format!("cpu_busy_{process}"));
+            if let Some((average, peak)) = average.zip(median(format!("cpu_busy_peak_{process}"))) {
+                loads.push(Load {
+                    subject: subject.to_owned(),
+                    process: process.to_owned(),
+                    average,
+                    peak,
+                });
+            }
+        }
+    }
+    loads
 }
 
 /// Whether `a` is better than `b` in the same rounds; `None` where these do not tell.

@@ -123,6 +123,22 @@ pub struct Ranked {
     /// Its places here.
     #[serde(default)]
     pub places: Vec<Placed>,
+    /// CPUs that its processes kept busy here.
+    #[serde(default)]
+    pub loads: Vec<Load>,
+}
+
+/// CPUs that a process kept busy; 1 is one CPU all the time.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+pub struct Load {
+    /// Of whom.
+    pub subject: String,
+    /// `client`, `front` or `server`.
+    pub process: String,
+    /// On the average of a window, the median over rounds.
+    pub average: Num,
+    /// In the busiest tenth of a second of a window, the median over rounds.
+    pub peak: Num,
 }
 
 /// A place in an order of ours.
@@ -171,6 +187,9 @@ impl Reproduction {
             texts.extend(&mut ranking.agreement);
             for entry in &mut ranking.entries {
                 texts.push(&mut entry.name);
+                for load in &mut entry.loads {
+                    texts.extend([&mut load.subject, &mut load.process]);
+                }
                 for place in &mut entry.places {
                     texts.extend([&mut place.subject, &mut place.metric]);
                 }

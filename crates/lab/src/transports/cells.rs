@@ -19,6 +19,9 @@ pub(super) const FLIP_AFTER: u64 = 1 << 20;
 /// Payload of the pass with the flipped bit.
 const FLIP_PAYLOAD: u64 = 4 << 20;
 
+/// How often the CPU clocks of programs are read in a window.
+const STEP: Duration = Duration::from_millis(100);
+
 /// How often streams are started before they have to carry.
 const ATTEMPTS: usize = 3;
 
@@ -212,7 +215,8 @@ impl Timed for TransportCell {
     }
 }
 
-/// What is read at both ends of the timed part.
+/// What is read at both ends of the timed part, and in it.
+#[derive(Clone)]
 struct Reading {
     at: Instant,
     /// Of each stream.
@@ -231,6 +235,13 @@ impl Reading {
             cpu: cpu.into_iter().map(|(_, _, time)| time).collect(),
         })
     }
+
+    /// CPUs that each role has kept busy since an earlier reading.
+    fn busy(&self, before: &Reading) -> impl Iterator<Item = f64> {
+        let wall = (self.at - before.at).as_secs_f64();
+        let spent = self.cpu.iter().zip(&before.cpu);
+        spent.map(move |(now, then)| now.saturating_sub(*then).as_secs_f64() / wall)
+    }
 }
 
 fn measure(line: &Line, spec: &Spec, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
@@ -246,8 +257,18 @@ fn measure(line: &Line, spec: &Spec, warmup: Duration, window: Duration) -> Resu
     route.reset_memory();
     traffic.timed(true);
     let before = Reading::take(route, &traffic)?;
-    traffic.watch(window)?;
-    let after = Reading::take(route, &traffic)?;
+    let mut after = before.clone();
+    let mut busiest = vec![0.0_f64; before.cpu.len()];
+    // However long the window is, its last step is not a short one.
+    let steps = (window.as_secs_f64() / STEP.as_secs_f64()).floor().max(1.0) as u32;
+    for _ in 0..steps {
+        traffic.watch(window / steps)?;
+        let now = Reading::take(route, &traffic)?;
+        for (most, busy) in busiest.iter_mut().zip(now.busy(&after)) {
+            *most = most.max(busy);
+        }
+        after = now;
+    }
     traffic.timed(false);
     let memory = route.memory()?;
     traffic.stop();
@@ -264,6 +285,10 @@ fn measure(line: &Line, spec: &Spec, warmup: Duration, window: Duration) -> Resu
         let spent = after.saturating_sub(*before).as_secs_f64();
         cpu_s += spent;
         figures.push((cpu_metric(role.name()), spent / gigabytes));
+    }
+    for ((role, average), most) in route.roles().iter().zip(after.busy(&before)).zip(busiest) {
+        let [busy, peak] = busy_metrics(role.name());
+        figures.extend([(busy, average), (peak, most)]);
     }
     let mut peak = 0;
     for (role, memory) in memory {
@@ -294,6 +319,15 @@ fn cpu_metric(role: &str) -> &'static str {
         "client" => "cpu_per_gb_client",
         "server" => "cpu_per_gb_server",
         _ => "cpu_per_gb_front",
+    }
+}
+
+/// CPUs kept busy, on the average of a window and at most.
+fn busy_metrics(role: &str) -> [&'static str; 2] {
+    match role {
+        "client" => ["cpu_busy_client", "cpu_busy_peak_client"],
+        "server" => ["cpu_busy_server", "cpu_busy_peak_server"],
+        _ => ["cpu_busy_front", "cpu_busy_peak_front"],
     }
 }
 

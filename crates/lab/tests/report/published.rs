@@ -30,6 +30,12 @@ fn run() -> RunResult {
     }
     for (stack, ours, theirs) in STACKS {
         for (subject, rate) in [("sealway", ours), ("v2ray", theirs)] {
+            for (process, busy) in [("client", 0.71), ("server", 0.48)] {
+                let average = format!("cpu_busy_{process}");
+                run.results.push(row(stack, subject, &average, "lower", busy));
+                let peak = format!("cpu_busy_peak_{process}");
+                run.results.push(row(stack, subject, &peak, "lower", busy + 0.2));
+            }
             for (metric, better, value) in [("throughput", "higher", rate), ("cpu_per_gb", "lower", 1e9 / rate)] {
                 run.results.push(row(stack, subject, metric, better, value));
                 if subject == "sealway" && metric == "cpu_per_gb" {

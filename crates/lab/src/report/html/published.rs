@@ -6,7 +6,7 @@ use super::chart::Text;
 use super::figure::listing;
 use crate::format::{list_range, sig3_or, times};
 use crate::report::listing::{Entry, Listing};
-use crate::report::published::{placed, tally, words};
+use crate::report::published::{LOADS, PROCESSES, loads, placed, tally, words};
 use crate::result::{Ranking, Reproduction};
 
 /// Identifier of the section, and its title.
@@ -23,6 +23,8 @@ pub(super) fn section(found: &Reproduction) -> Markup {
             @for ranking in &found.rankings {
                 (listing(&order(ranking)))
                 ul.prose { @for sentence in &ranking.agreement { li { (Text(sentence)) } } }
+                @let busy = busy(ranking);
+                @if !busy.rows.is_empty() { (listing(&busy)) }
             }
             (sentences("Where this program stands", &found.standing))
             (sentences("What differs from the sources", &found.differs))
@@ -117,6 +119,18 @@ fn order(ranking: &Ranking) -> Listing {
                 Err(_) => Entry::text(place),
             }
         }));
+        listing.rows.push(row);
+    }
+    listing
+}
+
+fn busy(ranking: &Ranking) -> Listing {
+    let mut columns = vec![("what", false), ("subject", false)];
+    columns.extend(PROCESSES.map(|process| (process, true)));
+    let mut listing = Listing::new(LOADS, &columns);
+    for (entry, subject, processes) in loads(ranking) {
+        let mut row = vec![Entry::text(entry), Entry::text(subject)];
+        row.extend(processes.map(Entry::text));
         listing.rows.push(row);
     }
     listing

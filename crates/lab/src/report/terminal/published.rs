@@ -2,7 +2,7 @@
 
 use super::Text;
 use crate::format::{self, list_range, sig3_or, times};
-use crate::report::published::{placed, tally, words};
+use crate::report::published::{LOADS, PROCESSES, loads, placed, tally, words};
 use crate::result::{Claim, Ranking, Reading, Reproduction};
 
 /// The widest subject and figure that stand in line.
@@ -10,8 +10,11 @@ const SUBJECT: usize = 24;
 const FIGURE: usize = 25;
 
 /// The widest name of an entry, and the width of a place.
-const ENTRY: usize = 32;
+const ENTRY: usize = 31;
 const PLACE: usize = 11;
+
+/// The width of what a process kept busy: two figures.
+const LOAD: usize = 11;
 
 pub(super) fn section(out: &mut Text, found: &Reproduction) {
     out.heading(&format!("Published and measured: {}", found.recipe));
@@ -35,6 +38,7 @@ pub(super) fn section(out: &mut Text, found: &Reproduction) {
     }
     for ranking in &found.rankings {
         ranked(out, ranking);
+        busy(out, ranking);
     }
     for (title, sentences) in [
         ("Where this program stands", &found.standing),
@@ -138,4 +142,27 @@ fn ranked(out: &mut Text, ranking: &Ranking) {
         "  ",
         &format!("{}: not told apart from the place before.", format::TIED),
     );
+}
+
+/// What each process of an order's entries kept busy.
+fn busy(out: &mut Text, ranking: &Ranking) {
+    let lines = loads(ranking);
+    if lines.is_empty() {
+        return;
+    }
+    out.heading(LOADS);
+    let mut head = " ".repeat(ENTRY + 5);
+    for title in [""].iter().chain(&PROCESSES) {
+        head.push_str(&format!("{title:>LOAD$}"));
+    }
+    out.line(&head);
+    for (entry, subject, processes) in lines {
+        let entry: String = entry.chars().take(ENTRY).collect();
+        let subject: String = subject.chars().take(LOAD - 1).collect();
+        let mut line = format!("     {entry:<ENTRY$}{subject:>LOAD$}");
+        for process in processes {
+            line.push_str(&format!("{process:>LOAD$}"));
+        }
+        out.line(&line);
+    }
 }
