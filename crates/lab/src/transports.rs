@@ -8,7 +8,7 @@
 //! Metrics: `throughput` in B/s, payload that the receiver was given inside the window; `cpu_per_gb` in s/GB, CPU time of
 //! all programs, user and system, for each 10^9 B of it, and `cpu_per_gb_client`, `cpu_per_gb_server`,
 //! `cpu_per_gb_front` for each of them (method `P`: their processes' CPU clocks); `cpu_busy_client`, … in CPUs,
-//! what each kept busy on the average, and `cpu_busy_peak_client`, … in the busiest tenth of a second; `memory`, `memory_client`, … in B, the
+//! what each kept busy on the average, and `cpu_busy_peak_client`, … in the busiest twentieth of a second; `memory`, `memory_client`, … in B, the
 //! peak of what was resident in the window; `fairness`, Jain's index of several streams. On a machine where all programs
 //! share one or two CPUs `cpu_per_gb` is the headline: throughput is then about CPUs divided by everybody's cost together,
 //! that of the generator included.

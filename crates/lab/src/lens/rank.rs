@@ -74,6 +74,14 @@ pub fn rankable(row: &ResultRow) -> bool {
     figure.is_finite() && figure > 0.0 && !row.flags.iter().any(|flag| NOT_RANKED.contains(&flag.as_str()))
 }
 
+/// The marks for which a row may not be ranked.
+pub fn barred(row: &ResultRow) -> impl Iterator<Item = &str> {
+    row.flags
+        .iter()
+        .map(String::as_str)
+        .filter(|flag| NOT_RANKED.contains(flag))
+}
+
 /// Which of the rows of one case are best: the best median, and every row not told apart from it. No row is best when
 /// fewer than two can be ranked.
 pub fn best(rows: &[Option<&ResultRow>]) -> Vec<bool> {

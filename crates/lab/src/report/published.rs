@@ -60,7 +60,7 @@ pub(crate) fn loads(ranking: &Ranking) -> Vec<(&str, &str, [String; 3])> {
 pub(crate) const PROCESSES: [&str; 3] = ["client", "front", "server"];
 
 /// What the figures of [`loads`] are.
-pub(crate) const LOADS: &str = "CPUs that each process kept busy: on the average, and in its busiest 0.1 s";
+pub(crate) const LOADS: &str = "CPUs that each process kept busy: on the average, and in its busiest 0.05 s";
 
 /// How many claims each subject bears out, by the metric that was published: a sentence for each.
 pub(crate) fn tally(found: &Reproduction) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use super::row_ratio;
 use super::verdict::Verdict;
-use crate::lens::rank::rankable;
+use crate::lens::rank::{barred, rankable};
 use crate::measure::WarningCode;
 use crate::result::{self, Case, CaseValue, Reading, ResultRow, RunResult};
 use crate::stats::Better;
@@ -152,14 +152,12 @@ impl Claim {
         let found = row_ratio(run, metric, rows, Better::Higher);
         let mut verdict = Verdict::of(self.ratio(), TOLERANCE, &found);
         let mut why = String::new();
-        let marks: Vec<&str> = [over, under]
-            .into_iter()
-            .filter(|row| !rankable(row))
-            .flat_map(|row| row.flags.iter().map(String::as_str))
-            .collect();
         if ![over, under].into_iter().all(rankable) {
+            let mut marks: Vec<&str> = [over, under].into_iter().flat_map(barred).collect();
+            marks.sort_unstable();
+            marks.dedup();
             verdict = Verdict::NotDecided;
-            why = format!("a figure is not to be ranked ({})", marks.join(", "));
+            why = format!("a figure may not be ranked ({})", marks.join(", "));
         } else if found.estimate.get().is_nan() {
             "no round has both figures".clone_into(&mut why);
         } else if verdict == Verdict::NotDecided {

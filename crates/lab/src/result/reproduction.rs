@@ -137,7 +137,7 @@ pub struct Load {
     pub process: String,
     /// On the average of a window, the median over rounds.
     pub average: Num,
-    /// In the busiest tenth of a second of a window, the median over rounds.
+    /// In the busiest twentieth of a second of a window, the median over rounds.
     pub peak: Num,
 }
 

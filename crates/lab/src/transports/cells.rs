@@ -20,7 +20,7 @@ pub(super) const FLIP_AFTER: u64 = 1 << 20;
 const FLIP_PAYLOAD: u64 = 4 << 20;
 
 /// How often the CPU clocks of programs are read in a window.
-const STEP: Duration = Duration::from_millis(100);
+const STEP: Duration = Duration::from_millis(50);
 
 /// How often streams are started before they have to carry.
 const ATTEMPTS: usize = 3;
