@@ -53,6 +53,17 @@ pub(super) enum Who {
     Between(&'static str, &'static str),
 }
 
+impl Who {
+    /// Whose reading it is; `each` where everybody is measured against itself.
+    fn named(self, each: &str) -> String {
+        match self {
+            Who::Each => each.to_owned(),
+            Who::Between(one, other) if one == other => one.to_owned(),
+            Who::Between(one, other) => format!("{one} / {other}"),
+        }
+    }
+}
+
 /// Programs that a recipe compares with, and how each is got.
 pub(super) type Programs = [(&'static str, &'static str)];
 
@@ -167,10 +178,7 @@ impl Claim {
             };
         }
         Reading {
-            subject: match self.who {
-                Who::Each => over.subject.clone(),
-                Who::Between(..) => format!("{} / {}", over.subject, under.subject),
-            },
+            subject: self.who.named(&over.subject),
             metric: if turned {
                 format!("1 / {metric}")
             } else {
@@ -214,10 +222,7 @@ impl Claim {
             None => "it was left out of this run, or failed there: see the warnings".to_owned(),
         };
         Reading {
-            subject: match self.who {
-                Who::Each => String::new(),
-                Who::Between(one, other) => format!("{one} / {other}"),
-            },
+            subject: self.who.named(""),
             metric: self.over.metric.to_owned(),
             ratio: None,
             verdict: Verdict::NotMeasured.as_str().to_owned(),

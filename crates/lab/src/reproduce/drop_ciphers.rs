@@ -118,12 +118,13 @@ pub(super) static RECIPE: Recipe = Recipe {
         ),
         Claim {
             source: 2,
+            note: "published of KeibiDrop; this is our own gRPC",
             ..claim(
                 "Encrypted gRPC is 11 % faster with AES-256 than with ChaCha20.",
                 (490.0, 442.0),
                 file!("gRPC, AES-256", "grpc", AES_256),
                 file!("gRPC, ChaCha20", "grpc", CHACHA),
-                Who::Each,
+                Who::Between(OURS, OURS),
             )
         },
         Claim {
@@ -155,7 +156,7 @@ pub(super) static RECIPE: Recipe = Recipe {
                 (490.0, 442.0),
                 file!("mount, AES-256", "mount-read", AES_256),
                 file!("mount, ChaCha20", "mount-read", CHACHA),
-                Who::Each,
+                Who::Between(OURS, OURS),
             )
         },
         claim(

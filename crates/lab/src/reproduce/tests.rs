@@ -233,6 +233,7 @@ fn what_is_missing_is_named_with_what_gets_it() {
         .push(crate::measure::WarningCode::CasesDropped.warn("", "No room."));
     let others = &recipe.claims[0];
     let dropped = others.evaluate(recipe.peers, &run);
+    assert_eq!(dropped.readings[0].subject, "https-post");
     assert!(
         dropped.readings[0].why.contains("https-post took no part"),
         "{dropped:?}"
