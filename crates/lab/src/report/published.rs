@@ -1,7 +1,32 @@
 //! Published claims and orders, as both reports say them.
 
-use crate::format::TIED;
-use crate::result::{Ranking, Reading, Reproduction};
+use crate::format::{TIED, list_range, percent_from_one, times};
+use crate::result::{Claim, Ranking, Ratio, Reading, Reproduction};
+
+/// The published ratio of a claim: in per cent where that is how people say it, below twice and above half.
+pub(crate) fn published(claim: &Claim) -> String {
+    match claim.published {
+        1.0 => "no difference".to_owned(),
+        ratio if small(claim) => percent_from_one(ratio),
+        ratio => times(ratio),
+    }
+}
+
+/// The measured ratio of a claim and its ends, in the same way.
+pub(crate) fn measured(claim: &Claim, ratio: &Ratio) -> [String; 2] {
+    let [estimate, low, high] = [ratio.estimate, ratio.low, ratio.high].map(|value| value.get());
+    if small(claim) {
+        let low = percent_from_one(low);
+        let ends = format!("{} to {}", low.trim_end_matches(" %"), percent_from_one(high));
+        [percent_from_one(estimate), ends]
+    } else {
+        [times(estimate), list_range(low, high)]
+    }
+}
+
+fn small(claim: &Claim) -> bool {
+    (0.5..2.0).contains(&claim.published)
+}
 
 /// The verdict of a reading.
 pub(crate) fn words(reading: &Reading) -> &str {

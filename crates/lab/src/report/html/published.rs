@@ -4,9 +4,9 @@ use maud::{Markup, html};
 
 use super::chart::Text;
 use super::figure::listing;
-use crate::format::{list_range, sig3_or, times};
+use crate::format::sig3_or;
 use crate::report::listing::{Entry, Listing};
-use crate::report::published::{LOADS, PROCESSES, loads, placed, tally, words};
+use crate::report::published::{LOADS, PROCESSES, loads, measured, placed, published, tally, words};
 use crate::result::{Ranking, Reproduction};
 
 /// Identifier of the section, and its title.
@@ -62,12 +62,12 @@ fn claims(found: &Reproduction) -> Listing {
     let mut listing = Listing::new("Each claim is a ratio, and so is what was measured", &columns);
     for claim in &found.claims {
         for reading in &claim.readings {
-            let measured = match &reading.ratio {
+            let figures = match &reading.ratio {
                 Some(ratio) => {
-                    let (estimate, low) = (ratio.estimate.get(), ratio.low.get());
+                    let [estimate, ends] = measured(claim, ratio);
                     [
-                        Entry::number(times(estimate), estimate),
-                        Entry::number(list_range(low, ratio.high.get()), low),
+                        Entry::number(estimate, ratio.estimate.get()),
+                        Entry::number(ends, ratio.low.get()),
                     ]
                 }
                 None => [Entry::default(), Entry::default()],
@@ -76,11 +76,11 @@ fn claims(found: &Reproduction) -> Listing {
                 Entry::text(&claim.text),
                 Entry::text(claim.source.to_string()),
                 Entry::text(format!("{} / {}", claim.over, claim.under)),
-                Entry::number(times(claim.published), claim.published),
+                Entry::number(published(claim), claim.published),
                 Entry::text(&reading.subject),
                 Entry::text(&reading.metric),
             ];
-            row.extend(measured);
+            row.extend(figures);
             row.extend([
                 Entry::text(words(reading)),
                 Entry::text(&reading.why),
@@ -98,8 +98,8 @@ fn order(ranking: &Ranking) -> Listing {
         .iter()
         .map(|(subject, metric, _)| format!("{subject}, {metric}"))
         .collect();
-    let published = format!("published, {}", ranking.unit);
-    let mut columns = vec![("place", true), ("what", false), (published.as_str(), true)];
+    let unit = format!("published, {}", ranking.unit);
+    let mut columns = vec![("place", true), ("what", false), (unit.as_str(), true)];
     columns.extend(titles.iter().map(|title| (title.as_str(), true)));
     let caption = format!(
         "{} [{}]: the published order, and places here; = is not told apart from the place before",

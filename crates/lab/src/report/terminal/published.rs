@@ -1,8 +1,8 @@
 //! Published claims and orders beside what was measured.
 
 use super::Text;
-use crate::format::{self, list_range, sig3_or, times};
-use crate::report::published::{LOADS, PROCESSES, loads, placed, tally, words};
+use crate::format::{self, sig3_or};
+use crate::report::published::{LOADS, PROCESSES, loads, measured, placed, published, tally, words};
 use crate::result::{Claim, Ranking, Reading, Reproduction};
 
 /// The widest subject and figure that stand in line.
@@ -57,26 +57,26 @@ pub(super) fn section(out: &mut Text, found: &Reproduction) {
 fn claimed(out: &mut Text, number: u32, claim: &Claim) {
     out.text.push('\n');
     out.prose(&format!("{number:>3}  "), &claim.text);
-    let (published, source) = (times(claim.published), claim.source);
-    let cells = format!("{published} [{source}]: {} / {}", claim.over, claim.under);
+    let (ratio, source) = (published(claim), claim.source);
+    let cells = format!("{ratio} [{source}]: {} / {}", claim.over, claim.under);
     out.prose(&format!("     {:<SUBJECT$} ", "published"), &cells);
     for reading in &claim.readings {
-        measured(out, reading);
+        read(out, claim, reading);
     }
     if !claim.note.is_empty() {
         out.prose("     ", &format!("Note: {}.", claim.note));
     }
 }
 
-fn measured(out: &mut Text, reading: &Reading) {
+fn read(out: &mut Text, claim: &Claim, reading: &Reading) {
     let subject = match (reading.subject.as_str(), &reading.ratio) {
         ("", _) => "measured",
         (subject, None) => subject,
         (subject, Some(_)) => &format!("{subject}, {}", reading.metric),
     };
     let figure = reading.ratio.as_ref().map_or_else(String::new, |ratio| {
-        let (low, high) = (ratio.low.get(), ratio.high.get());
-        format!("{} ({})", times(ratio.estimate.get()), list_range(low, high))
+        let [estimate, ends] = measured(claim, ratio);
+        format!("{estimate} ({ends})")
     });
     let verdict = words(reading);
     if subject.chars().count() > SUBJECT {
@@ -96,7 +96,7 @@ fn ranked(out: &mut Text, ranking: &Ranking) {
         ranking.title, ranking.source
     ));
     let columns = placed(ranking);
-    let published = format!("{:>PLACE$}", ranking.unit);
+    let unit = format!("{:>PLACE$}", ranking.unit);
     // All of a subject stands together.
     let fit = out.width.saturating_sub(ENTRY + 5 + PLACE) / PLACE;
     let metrics = columns
@@ -110,11 +110,7 @@ fn ranked(out: &mut Text, ranking: &Ranking) {
     };
     for columns in columns.chunks(fit) {
         for head in 0..2 {
-            let first = if head == 1 {
-                published.clone()
-            } else {
-                " ".repeat(PLACE)
-            };
+            let first = if head == 1 { unit.clone() } else { " ".repeat(PLACE) };
             let mut line = format!("{:1$}{first}", "", ENTRY + 5);
             for (subject, metric, _) in columns {
                 let title: String = [subject, metric][head].chars().take(PLACE - 1).collect();
