@@ -260,6 +260,12 @@ pub(crate) fn run_parts(
                 nothing = Some(error);
                 continue;
             }
+            // What others have measured by then is not lost for it.
+            Err(LabError::Plan(error @ PlanError::LimitTooShort { .. })) if result.plan.cells > 0 => {
+                let text = format!("{} is left out: {error}.", workload.name);
+                result.warnings.push(WarningCode::CasesDropped.warn("", &text));
+                continue;
+            }
             Err(error) => return Err(error),
         };
         let until = prepared.plan.limit.filter(|_| !request.overtime);

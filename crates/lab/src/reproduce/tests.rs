@@ -23,9 +23,9 @@ fn cases(recipe: &Recipe, profile: Profile) -> Vec<(&'static str, Case)> {
     for (workload, part) in parts(recipe, &request(profile), true) {
         let found: Vec<Case> = match (workload.name, part.gpu) {
             (crate::bip324::NAME, true) => crate::bip324::gpu::cases(profile),
-            (crate::packets::NAME, true) => crate::packets::gpu::cases(profile),
+            (packets::NAME, true) => packets::gpu::cases(profile),
             (crate::bip324::NAME, false) => crate::bip324::cases(profile),
-            (crate::packets::NAME, false) => crate::packets::cases(profile),
+            (packets::NAME, false) => packets::cases(profile),
             (crate::files::NAME, _) => crate::files::cases(profile),
             _ => {
                 let prepared = (workload.prepare)(&part).unwrap_or_else(|error| panic!("{}: {error}", workload.name));
