@@ -20,8 +20,9 @@ use std::time::Duration;
 pub use recipe::Recipe;
 pub use verdict::Verdict;
 
-use crate::lens::rank::speed;
+use crate::lens::rank::{barred, speed};
 use crate::lens::{OURS, list};
+use crate::measure::WarningCode;
 use crate::packets;
 use crate::plan::{PlanError, Profile};
 use crate::result::{Ratio, Reproduction, ResultRow, RunResult};
@@ -194,6 +195,18 @@ fn beside(workload: &Workload, run: &RunResult) -> Vec<String> {
         text
     };
     peers.into_iter().map(sentence).collect()
+}
+
+/// The marks that keep a row from being held against another of the same subject. That its stack lets forgeries pass is no
+/// reason: it is what was published about.
+fn marks_of_its_own(row: &ResultRow) -> impl Iterator<Item = &str> {
+    barred(row).filter(|mark| *mark != WarningCode::Unauthenticated.code())
+}
+
+/// Whether a row can be held against another of the same subject.
+fn sound(row: &ResultRow) -> bool {
+    let figure = row.median.get();
+    figure.is_finite() && figure > 0.0 && marks_of_its_own(row).next().is_none()
 }
 
 /// One row over another in the rounds that both have; more is taken to be better unless `better` says otherwise. As all

@@ -1,7 +1,7 @@
 //! A published claim: a ratio of two cells, and what the rows of a run say of it.
 
-use super::row_ratio;
 use super::verdict::Verdict;
+use super::{marks_of_its_own, row_ratio, sound};
 use crate::lens::rank::{barred, rankable};
 use crate::measure::WarningCode;
 use crate::result::{self, Case, CaseValue, Reading, ResultRow, RunResult};
@@ -163,8 +163,15 @@ impl Claim {
         let found = row_ratio(run, metric, rows, Better::Higher);
         let mut verdict = Verdict::of(self.ratio(), TOLERANCE, &found);
         let mut why = String::new();
-        if ![over, under].into_iter().all(rankable) {
-            let mut marks: Vec<&str> = [over, under].into_iter().flat_map(barred).collect();
+        let (may, marks): (fn(&ResultRow) -> bool, _) = match self.who {
+            Who::Each => (sound, [over, under].into_iter().flat_map(marks_of_its_own).collect()),
+            Who::Between(..) => (
+                rankable,
+                [over, under].into_iter().flat_map(barred).collect::<Vec<&str>>(),
+            ),
+        };
+        if !may(over) || !may(under) {
+            let mut marks = marks;
             marks.sort_unstable();
             marks.dedup();
             verdict = Verdict::NotDecided;

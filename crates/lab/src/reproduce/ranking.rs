@@ -1,8 +1,9 @@
 //! A published order, with the order of this run beside it.
 
 use super::claim::Figure;
-use super::row_ratio;
-use crate::lens::rank::{ahead, rankable};
+use super::{row_ratio, sound};
+use crate::format::count;
+use crate::lens::rank::ahead;
 use crate::result::{self, Load, Placed, Ranked, ResultRow, RunResult};
 use crate::stats::Better;
 
@@ -52,7 +53,7 @@ impl Ranking {
         let entries = self.entries.iter().enumerate();
         let rows = entries.filter_map(|(entry, (figure, _))| {
             let row = figure.rows(run, metric).find(|row| row.subject == subject)?;
-            rankable(row).then_some((entry, row))
+            sound(row).then_some((entry, row))
         });
         rows.collect()
     }
@@ -80,10 +81,11 @@ impl Ranking {
             *if leads { &mut kept } else { &mut reversed } += 1;
         }
         ranking.agreement.push(format!(
-            "{} by {}: of {pairs} neighbours in the published order {kept} stand in it here, {reversed} the other way \
+            "{} by {}: of {} of neighbours in the published order {kept} stand in it here, {reversed} the other way \
              round, {} are not told apart.",
             first.subject,
             first.metric,
+            count(pairs, "pair"),
             pairs - kept - reversed
         ));
     }

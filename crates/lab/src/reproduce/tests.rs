@@ -208,6 +208,11 @@ fn each_subject_is_judged_against_itself_by_rate_and_by_cost() {
     let found = claim.evaluate(vless_vmess::RECIPE.peers, &run);
     assert_eq!(found.readings[1].verdict, "not decided");
     assert!(found.readings[1].why.contains("generator-bound"));
+
+    // What a program does to itself is compared whatever it lets pass.
+    run.results[2].flags = vec!["unauthenticated".to_owned()];
+    let found = claim.evaluate(vless_vmess::RECIPE.peers, &run);
+    assert_eq!(found.readings[1].verdict, "confirmed");
 }
 
 #[test]
@@ -229,8 +234,7 @@ fn what_is_missing_is_named_with_what_gets_it() {
             .iter()
             .any(|text| text.starts_with("croc: "))
     );
-    run.warnings
-        .push(crate::measure::WarningCode::CasesDropped.warn("", "No room."));
+    run.warnings.push(WarningCode::CasesDropped.warn("", "No room."));
     let others = &recipe.claims[0];
     let dropped = others.evaluate(recipe.peers, &run);
     assert_eq!(dropped.readings[0].subject, "https-post");
@@ -280,7 +284,7 @@ fn an_order_has_places_ties_and_what_agrees() {
     assert_eq!(
         found.agreement,
         [
-            "sealway by throughput: of 3 neighbours in the published order 1 stand in it here, 1 the other way round, 1 are \
+            "sealway by throughput: of 3 pairs of neighbours in the published order 1 stand in it here, 1 the other way round, 1 are \
              not told apart."
         ]
     );
