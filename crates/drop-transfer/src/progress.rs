@@ -50,7 +50,7 @@ impl UnderWay {
 
     fn done(&self) -> u64 {
         let moved = self.moved.load(Ordering::Relaxed);
-        // What was lost with a connection comes twice.
+        // The parts are counted apart from each other: together they may be ahead for a moment.
         moved.saturating_add(self.kept.load(Ordering::Relaxed)).min(self.size)
     }
 
@@ -73,7 +73,7 @@ fn is_over(file: &Arc<UnderWay>) -> bool {
 pub struct FileSnapshot {
     /// Its name, for people.
     pub name: String,
-    /// Bytes of its content moved in this run, those included that came twice.
+    /// Bytes of its content moved in this run, without those that were lost with a connection and come again.
     pub moved: u64,
     /// Bytes of it that need not move any more.
     pub done: u64,
@@ -216,8 +216,9 @@ impl Progress {
         lock(&self.current).as_ref().map(|last| last.name.clone())
     }
 
-    /// Bytes that moved were lost with their connection, and come again.
-    pub fn lost(&self, bytes: u64) {
+    /// Bytes of a larger file that moved were lost with their connection, and come again.
+    pub fn lost_of(&self, file: &UnderWay, bytes: u64) {
+        file.moved.fetch_sub(bytes, Ordering::Relaxed);
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
@@ -323,8 +324,13 @@ mod tests {
         progress.kept_of(&first, 3);
         let now = progress.under_way().unwrap();
         assert_eq!((now.name.as_str(), now.moved, now.done, now.size), ("first", 4, 7, 10));
-        // More than all, since something came twice.
-        progress.moved_of(&first, 6);
+        // A part is lost and comes again: the file is not at its end before that.
+        progress.lost_of(&first, 2);
+        assert_eq!(progress.under_way().map(|now| (now.moved, now.done)), Some((2, 5)));
+        assert_eq!((progress.snapshot().bytes, progress.snapshot().kept), (7, 3));
+        progress.moved_of(&first, 3);
+        assert_eq!(progress.under_way().map(|now| now.done), Some(8));
+        progress.moved_of(&first, 2);
         assert_eq!(progress.under_way(), None);
         progress.moved_of(&second, 1);
         assert_eq!(
@@ -335,7 +341,7 @@ mod tests {
         drop(second);
         assert_eq!(progress.under_way(), None);
         assert_eq!(progress.last_name().as_deref(), Some("second"));
-        assert_eq!((progress.snapshot().bytes, progress.snapshot().kept), (16, 3));
+        assert_eq!((progress.snapshot().bytes, progress.snapshot().kept), (13, 3));
     }
 
     #[test]

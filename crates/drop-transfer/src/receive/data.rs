@@ -61,7 +61,7 @@ pub(super) fn run(receiver: &Receiver<'_>, connection: &mut Connection) -> Resul
 fn forget(receiver: &Receiver<'_>, hashing: &Hashing) -> Result<(), Error> {
     if let Some(file) = receiver.incoming(hashing.file)? {
         let begun = (hashing.next - 1) / GROUP * GROUP..hashing.next;
-        receiver.progress.lost(begun.end - begun.start);
+        receiver.progress.lost_of(&file.under_way, begun.end - begun.start);
         file.forget(begun);
     }
     Ok(())

@@ -118,7 +118,9 @@ fn run_direct(sender: &Sender<'_>, connection: &mut Connection) -> Result<(), Er
     if busy || !again.work.is_empty() {
         sender.lost_direct();
     }
-    sender.progress.lost(again.counted);
+    if let Some((file, bytes)) = again.counted {
+        sender.progress.lost_of(&file.under_way, bytes);
+    }
     sender.queue.settle(busy, again.work);
     Ok(())
 }

@@ -133,15 +133,15 @@ impl Lanes {
 #[derive(Default)]
 pub(super) struct Again {
     pub(super) work: Vec<Work>,
-    /// Bytes of it that were counted as sent, and will be once more.
-    pub(super) counted: u64,
+    /// Bytes of a file that were counted as sent, and will be once more.
+    pub(super) counted: Option<(Arc<Sending>, u64)>,
 }
 
 /// What is lost of a connection, and the rest of what was being sent, is done again. Where all is hashed, the receiver begins anew with the
 /// group that was under way, so all of it comes again.
 pub(super) fn again(lost: Vec<Content>, rest: Rest, hash: bool) -> Again {
     let group = |at: u64| if hash { at / GROUP * GROUP } else { at };
-    let (mut work, mut counted) = (Vec::new(), 0);
+    let (mut work, mut counted) = (Vec::new(), None);
     let mut pieces = Vec::new();
     for content in lost {
         match content {
@@ -160,7 +160,7 @@ pub(super) fn again(lost: Vec<Content>, rest: Rest, hash: bool) -> Again {
                 .min();
             let from = group(from.unwrap_or(at));
             pieces.retain(|piece| !of_segment(piece));
-            counted = at - from;
+            counted = Some((file.clone(), at - from));
             work.push(Work::Segment(file, from, end - from));
         }
         Rest::Again(file, at, end) => pieces.push((file, at, end)),
@@ -190,6 +190,8 @@ pub(super) fn again(lost: Vec<Content>, rest: Rest, hash: bool) -> Again {
 mod tests {
     use super::*;
     use crate::content::PIECE;
+    use crate::hashing::Agreed;
+    use crate::source::{ScanOptions, scan};
 
     const PART: u64 = PIECE as u64;
 
@@ -239,6 +241,22 @@ mod tests {
         assert_eq!(told(&again(vec![], rest, true)), [(3, GROUP, GROUP + 5)]);
         let rest = Rest::Again(3, 8 * PART, 12 * PART);
         assert_eq!(told(&again(lost(), rest, false)), [(3, 6 * PART, 6 * PART)]);
+    }
+
+    #[test]
+    fn what_was_counted_of_a_segment_and_comes_again_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, vec![1; 1 << 20]).unwrap();
+        let scan = scan(&[path], ScanOptions::default(), &mut |_| {}).unwrap();
+        let entry = &scan.entries[0];
+        let file = Arc::new(Sending::new(0, scan.open(entry).unwrap(), entry, &Agreed::Off));
+        let lost = vec![Content::Piece(0, PART, PART), Content::Piece(3, PART, PART)];
+        let again = again(lost, Rest::Segment(file.clone(), 0, 3 * PART, GROUP), false);
+        let (counted, bytes) = again.counted.unwrap();
+        assert!(Arc::ptr_eq(&counted, &file));
+        assert_eq!(bytes, 2 * PART);
+        assert!(matches!(&again.work[0], Work::Segment(_, from, len) if (*from, *len) == (PART, GROUP - PART)));
     }
 
     #[test]
