@@ -1,7 +1,8 @@
 //! How much of what is sent both ends hash, and what of it is compared.
 //!
-//! Every record is authenticated, so what a hash adds is about the ends: the disk, the memory and the program between a file and a
-//! record. A fault there is rarely one of a single byte that nothing else shows, so a sample finds it at a fraction of the cost.
+//! Every record is authenticated, so what a hash adds is about the ends: the memory, the kernel and the program between a file and a
+//! record. A fault there is rarely one of a single byte that nothing else shows, so a sample finds it at a fraction of the cost. A disk's
+//! own faults are for its file system: what is read back comes from the page cache.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

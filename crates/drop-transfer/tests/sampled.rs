@@ -187,8 +187,8 @@ enum Fault {
     None,
     /// Of the sender: it has read something else than it sends.
     Read,
-    /// Of the receiver's disk.
-    Disk,
+    /// Of the receiver: its file has something else than what came.
+    Write,
 }
 
 /// Receives a file that is one group of the sample, between holes.
@@ -226,7 +226,7 @@ fn receive_with(fault: Fault) -> Result<(), Error> {
             data.writer.flush().unwrap();
         };
         piece(start, first);
-        if fault == Fault::Disk {
+        if fault == Fault::Write {
             let begun = Instant::now();
             while fs::read_dir(output.path()).unwrap().next().is_none() {
                 assert!(begun.elapsed() < LIMIT, "nothing was begun");
@@ -249,7 +249,7 @@ fn receive_with(fault: Fault) -> Result<(), Error> {
 #[test]
 fn a_fault_of_either_end_in_the_sample_is_noticed() {
     receive_with(Fault::None).unwrap();
-    for fault in [Fault::Read, Fault::Disk] {
+    for fault in [Fault::Read, Fault::Write] {
         let error = receive_with(fault).unwrap_err();
         let corrupt = error
             .part::<Corrupt>()

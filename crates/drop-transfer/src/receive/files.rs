@@ -244,6 +244,6 @@ impl Receiver<'_> {
 fn corrupt_sample(entry: &Entry) -> Corrupt {
     Corrupt {
         path: entry.path.clone(),
-        what: "what was written here is not what the other end has read, so a disk or memory of one of the two is at fault; it was thrown away",
+        what: "what was written here is not what the other end has read, so the memory, the kernel or the program of one of the two is at fault; it was thrown away",
     }
 }

@@ -272,7 +272,8 @@ pub(crate) struct Link {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
     pub(crate) connections: Option<u32>,
 
-    /// How much of the files both ends also hash (BLAKE3): every record is authenticated; this finds faults of disks and memory
+    /// How much of the files both ends also hash (BLAKE3): every record is authenticated; this finds faults of memory, kernel and
+    /// programs between file and record
     #[arg(long, value_enum, value_name = "HOW", default_value = "sample")]
     pub(crate) hash: HashWord,
 
