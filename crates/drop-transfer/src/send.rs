@@ -7,6 +7,7 @@ mod data;
 mod file;
 mod lanes;
 mod queue;
+mod sampling;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use std::sync::{Arc, Mutex};
 
 use self::lanes::Lanes;
 use self::queue::{Queue, Work};
+use self::sampling::Sampled;
 use zeroize::Zeroizing;
 
 use crate::content::SMALL;
@@ -90,6 +92,7 @@ struct Sender<'a> {
     progress: &'a Progress,
     cancel: &'a Cancel,
     hashing: std::sync::OnceLock<Agreed>,
+    sampled: Sampled,
     /// Whether both ends count holes by where they are.
     by_map: std::sync::OnceLock<bool>,
 }
@@ -168,6 +171,7 @@ pub fn send(
         progress,
         cancel,
         hashing: std::sync::OnceLock::new(),
+        sampled: Sampled::default(),
         by_map: std::sync::OnceLock::new(),
     };
     let (queue, lanes) = (sender.queue.clone(), sender.lanes.clone());

@@ -8,6 +8,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ use sealway_drop::wire::control::{
     Accept, Body, Decisions, Done, Entries, FileEnd, Hello, Holes, Message, Offer, Role, Sent, Top, VERSION,
 };
 use sealway_drop::wire::kind;
-use sealway_drop_transfer::content::{Piece, packed_header};
+use sealway_drop_transfer::content::{PIECE_HEADER, Piece, packed_header};
 use sealway_drop_transfer::entry::{Entry, Kind, Time};
 use sealway_drop_transfer::groups::{GROUP, GroupHash, GroupHasher};
 use sealway_drop_transfer::receive::Corrupt;
@@ -321,8 +322,17 @@ fn all_is_hashed_for_a_sender_that_knows_no_samples() {
     assert_eq!(sender.end(send, None).0.unwrap().placed, 1);
 }
 
-/// Takes what a sender that samples sends after this answer: the records of packs, and the hashes of ends.
-fn take(listener: TcpListener, accept: Accept, files: usize) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+/// What a sender has sent.
+#[derive(Default)]
+struct Taken {
+    packs: Vec<Vec<u8>>,
+    /// The content of pieces, one after the other.
+    pieces: Vec<u8>,
+    ends: Vec<FileEnd>,
+}
+
+/// Takes what a sender that samples sends after this answer.
+fn take(listener: TcpListener, accept: Accept, files: usize) -> Taken {
     let Connected { peered, data } = connect(Place::Listen(listener), &setup(2), 1, &Cancel::new()).unwrap();
     let mut control = peered.connection;
     say(
@@ -341,16 +351,17 @@ fn take(listener: TcpListener, accept: Accept, files: usize) -> (Vec<Vec<u8>>, V
     say(&mut control, Body::Decisions(Decisions { first: 0, codes }));
     let connections: Connections = data.open_only(&[1], &Cancel::new());
     let mut data = connections.next().unwrap().unwrap();
-    let mut packs = Vec::new();
+    let mut taken = Taken::default();
     while let Some(record) = data.reader.next().unwrap() {
-        if record.kind == kind::PACK {
-            packs.push(record.payload.to_vec());
+        match record.kind {
+            kind::PACK => taken.packs.push(record.payload.to_vec()),
+            kind::PIECE => taken.pieces.extend(&record.payload[PIECE_HEADER..]),
+            _ => {}
         }
     }
-    let mut ends = Vec::new();
     loop {
         match hear(&mut control) {
-            Body::FileEnd(end) => ends.push(end.hash),
+            Body::FileEnd(end) => taken.ends.push(end),
             Body::Sent(_) => break,
             other => panic!("{other:?}"),
         }
@@ -364,7 +375,7 @@ fn take(listener: TcpListener, accept: Accept, files: usize) -> (Vec<Vec<u8>>, V
         }),
     );
     control.writer.close().unwrap();
-    (packs, ends)
+    taken
 }
 
 #[test]
@@ -405,12 +416,65 @@ fn a_sender_hashes_what_the_answer_says() {
         };
         let (sent, _) = support::sender(&case, &address.to_string(), &paths, &Cancel::new());
         assert_eq!(sent.unwrap().placed, 2);
-        let (packs, ends) = taking.join().unwrap();
-        assert_eq!(ends, [of_large]);
+        let Taken { packs, pieces, ends } = taking.join().unwrap();
+        assert!(pieces == large);
+        assert_eq!(ends.len(), 1);
+        assert_eq!(ends[0].hash, of_large);
         let mut expected = [&packed_header(1, 5)[..], small].concat();
         if small_is_hashed {
             expected.extend(blake3::hash(small).as_bytes());
         }
         assert_eq!(packs, [expected]);
     }
+}
+
+/// What is announced is the hash of what was sealed, or the file is given up: a receiver that compares finds no fault where a file was
+/// merely changed, which its time does not always tell.
+#[test]
+fn a_file_that_changes_unseen_is_given_up_and_nothing_is_at_fault() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    fs::write(&path, content(GROUP as usize, 1)).unwrap();
+    let mut keys = (0u32..).map(|number| [&number.to_be_bytes()[..], &[0; 28]].concat());
+    let key = keys.find(|key| takes(key, 0, 0)).unwrap();
+    let written = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    let time = written.metadata().unwrap().modified().unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (begun, mut last) = (Instant::now(), 0u8);
+            while !stop.load(Ordering::Relaxed) && begun.elapsed() < LIMIT {
+                last = last.wrapping_add(1);
+                written.write_all_at(&[last], GROUP - 1).unwrap();
+                written.set_modified(time).unwrap();
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        });
+        let transfers: Vec<(Taken, Result<(), Error>)> = (0..5).map(|_| take_file(&path, &key)).collect();
+        stop.store(true, Ordering::Relaxed);
+        for (Taken { pieces, ends, .. }, sent) in transfers {
+            sent.unwrap();
+            let [end] = &ends[..] else { panic!("{ends:?}") };
+            if end.failed.is_empty() {
+                assert_eq!(end.hash, value(0, *blake3::hash(&pieces).as_bytes()));
+            }
+        }
+    });
+}
+
+/// Sends a file to an end that samples by this key.
+fn take_file(path: &Path, key: &[u8]) -> (Taken, Result<(), Error>) {
+    let (listener, address) = listen();
+    let accept = Accept {
+        sample: key.to_vec(),
+        by_map: true,
+        ..Accept::default()
+    };
+    let taking = std::thread::spawn(move || take(listener, accept, 1));
+    let case = Case {
+        connections: 1,
+        ..Case::default()
+    };
+    let (sent, _) = support::sender(&case, &address.to_string(), &[path.to_owned()], &Cancel::new());
+    (taking.join().unwrap(), sent.map(drop))
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::file::{Layout, Sending};
 use super::lanes::{Content, Rest, again};
 use super::queue::{PACK, Work};
+use super::sampling::Sampling;
 use super::{CHANGED, Sender};
 use crate::content::{PACKED_HEADER, PIECE, PIECE_HEADER, Piece, SMALL, packed_header};
-use crate::groups::{GROUP, GroupHasher, group_len, hash_group};
-use crate::hashing::Agreed;
+use crate::groups::{GROUP, GroupHasher, group_len};
 use crate::source::SourceFile;
 use sealway_drop::Error;
 use sealway_drop::link::{Connection, Writer, is_direct};
@@ -238,47 +238,38 @@ fn failed(sender: &Sender<'_>, id: u32, why: &str) -> Result<(), Error> {
     }))
 }
 
-/// Seals a piece of a file that is open; `hasher` hashes it.
+/// Seals a piece of a file that is open, unless it differs from what was hashed of the sample; `hasher` hashes it.
 fn piece(
     out: &mut Out<'_, '_>,
     file: &SourceFile,
     (id, at, len): (u32, u64, u64),
+    sampling: &mut Sampling<'_>,
     hasher: &mut dyn FnMut(&[u8]),
 ) -> Result<(), Failure> {
     out.writer.record(kind::PIECE, 0, PIECE_HEADER + len as usize, |room| {
         let (header, bytes) = room.split_at_mut(PIECE_HEADER);
         header.copy_from_slice(&Piece::header(id, at));
-        file.read_at(bytes, at).map_err(|_| Failure::File)?;
+        let read = |bytes: &mut [u8], at: u64| file.read_at(bytes, at).map_err(|_| Failure::File);
+        read(bytes, at)?;
+        if !sampling.agrees(at, bytes, read)? {
+            return Err(Failure::File);
+        }
         hasher(bytes);
         Ok::<usize, Failure>(room.len())
     })?;
     out.note(|| Content::Piece(id, at, len)).map_err(Failure::Ending)
 }
 
-/// Hashes what a segment has of the sample, in a reading of its own: a fault of the memory that is sealed shows too.
-fn sample(sender: &Sender<'_>, file: &Sending, offset: u64, len: u64) {
-    let Agreed::Sampled(sample) = sender.hashing() else {
-        return;
-    };
-    for group in offset / GROUP..(offset + len).div_ceil(GROUP) {
-        if sample.takes(file.id, group) {
-            match hash_group(file.size, group, |bytes, at| file.file.read_at(bytes, at)) {
-                Ok(hash) => file.note(group, hash),
-                Err(_) => file.fail(),
-            }
-        }
-    }
-}
-
 fn segment(out: &mut Out<'_, '_>, file: &Arc<Sending>, offset: u64, len: u64) -> Result<(), Broken> {
-    sample(out.sender, file, offset, len);
-    let hashed = out.sender.hashes_all();
+    let sender = out.sender;
+    let mut sampling = Sampling::new(&sender.sampled, sender.hashing(), file.id, file.size);
+    let hashed = sender.hashes_all();
     let end = offset + len;
     let mut at = offset;
     let mut hasher: Option<GroupHasher> = None;
     while at < end && !file.has_failed() {
         let want = (end - at).min(PIECE as u64);
-        let sealed = piece(out, &file.file, (file.id, at, want), &mut |bytes| {
+        let sealed = piece(out, &file.file, (file.id, at, want), &mut sampling, &mut |bytes| {
             if hashed {
                 hasher
                     .get_or_insert_with(|| GroupHasher::new(file.size, at / GROUP))
@@ -291,12 +282,13 @@ fn segment(out: &mut Out<'_, '_>, file: &Arc<Sending>, offset: u64, len: u64) ->
             Err(Failure::Ending(error)) => return Err(Broken::Ending(error)),
             Err(Failure::Line(error)) => return Err(Broken::Line(error, Rest::Segment(file.clone(), offset, at, end))),
         }
-        out.sender.progress.moved_of(&file.under_way, want);
+        sender.progress.moved_of(&file.under_way, want);
         at += want;
-        if (at.is_multiple_of(GROUP) || at == end)
-            && let Some(hasher) = hasher.take()
-        {
-            file.note((at - 1) / GROUP, hasher.finish());
+        if at.is_multiple_of(GROUP) || at == end {
+            let whole = hasher.take().map(|hasher| hasher.finish());
+            if let Some(hash) = whole.or_else(|| sampling.take()) {
+                file.note((at - 1) / GROUP, hash);
+            }
         }
     }
     Ok(())
@@ -304,24 +296,26 @@ fn segment(out: &mut Out<'_, '_>, file: &Arc<Sending>, offset: u64, len: u64) ->
 
 /// Sends a part of a file that was lost on its way. It was counted and hashed when it was sent first.
 fn segment_again(out: &mut Out<'_, '_>, id: u32, offset: u64, len: u64) -> Result<(), Broken> {
-    let file = match out.sender.open(id) {
+    let sender = out.sender;
+    let file = match sender.open(id) {
         Ok(file) => file,
-        Err(why) => return Ok(failed(out.sender, id, &why)?),
+        Err(why) => return Ok(failed(sender, id, &why)?),
     };
+    let mut sampling = Sampling::new(&sender.sampled, sender.hashing(), id, file.size());
     let end = offset + len;
     let mut at = offset;
     while at < end {
         let want = (end - at).min(PIECE as u64);
-        match piece(out, &file, (id, at, want), &mut |_| {}) {
+        match piece(out, &file, (id, at, want), &mut sampling, &mut |_| {}) {
             Ok(()) => at += want,
-            Err(Failure::File) => return Ok(failed(out.sender, id, CHANGED)?),
+            Err(Failure::File) => return Ok(failed(sender, id, CHANGED)?),
             Err(Failure::Ending(error)) => return Err(Broken::Ending(error)),
             Err(Failure::Line(error)) => return Err(Broken::Line(error, Rest::Again(id, at, end))),
         }
     }
     match file.changed() {
         Ok(false) => Ok(()),
-        _ => Ok(failed(out.sender, id, CHANGED)?),
+        _ => Ok(failed(sender, id, CHANGED)?),
     }
 }
 
