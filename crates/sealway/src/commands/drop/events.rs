@@ -43,7 +43,7 @@ impl Events {
         Events {
             quiet: link.quiet,
             json: link.json,
-            notify: !link.no_notify,
+            notify: !link.no_notify && !link.quiet,
         }
     }
 
