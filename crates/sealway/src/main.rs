@@ -86,11 +86,13 @@ fn main() -> ExitCode {
         Command::X25519(x25519) => commands::keys::x25519(&x25519),
         Command::Mldsa65(mldsa65) => commands::keys::mldsa65(&mldsa65),
     };
-    match outcome {
+    let code = match outcome {
         Ok(exit) => ExitCode::from(exit.code()),
         Err(problem) => {
             problem.print();
             ExitCode::from(problem.exit().code())
         }
-    }
+    };
+    commands::drop::notify::finish();
+    code
 }

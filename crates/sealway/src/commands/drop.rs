@@ -9,7 +9,7 @@ mod guard;
 pub(crate) mod identity;
 mod lan;
 pub(crate) mod localsend;
-mod notify;
+pub(crate) mod notify;
 mod receive;
 pub(crate) mod relay;
 mod screen;

@@ -4,6 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Nobody has turned to something else before that.
@@ -15,14 +17,32 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Characters of a text, which may have names of any length.
 const TEXT: usize = 300;
 
+/// Threads that wait for a `notify-send`.
+static TELLING: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
+
 /// Tells whoever sits at the desktop, if somebody does, that a transfer that `took` so long has ended. What goes wrong with that is
-/// nobody's trouble.
+/// nobody's trouble. It waits for nothing: whoever calls may run others.
 pub(super) fn tell(title: &str, text: &str, took: Duration) {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     if is_wanted(took, std::io::stdout().is_terminal(), &variable)
         && let Some(program) = variable("PATH").as_deref().and_then(program)
     {
-        run(&program, title, text, PATIENCE);
+        start(program, title.to_owned(), text.to_owned(), PATIENCE);
+    }
+}
+
+fn start(program: PathBuf, title: String, text: String, patience: Duration) {
+    let telling = move || run(&program, &title, &text, patience);
+    if let Ok(thread) = std::thread::Builder::new().spawn(telling) {
+        TELLING.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+    }
+}
+
+/// Waits until all of it is told, a short while at most. For the end of the program.
+pub(crate) fn finish() {
+    let threads = std::mem::take(&mut *TELLING.lock().unwrap_or_else(PoisonError::into_inner));
+    for thread in threads {
+        let _ = thread.join();
     }
 }
 
@@ -130,6 +150,17 @@ mod tests {
         run(&program, "-x", "<b>a & b</b>; $(rm)", Duration::from_secs(60));
         let told = fs::read_to_string(folder.path().join("told")).unwrap();
         assert_eq!(told, "3\n--\n-x\n&lt;b&gt;a &amp; b&lt;/b&gt;; $(rm)\n");
+    }
+
+    #[test]
+    fn nobody_waits_for_it_before_the_end() {
+        // It goes on once the test has got on.
+        let (folder, program) = fake("d=${0%/*}; until [ -e \"$d/go\" ]; do sleep 0.01; done; echo > \"$d/told\"");
+        start(program, "title".into(), "text".into(), Duration::from_secs(60));
+        assert!(!folder.path().join("told").exists());
+        fs::write(folder.path().join("go"), "").unwrap();
+        finish();
+        assert!(folder.path().join("told").exists());
     }
 
     #[test]

@@ -117,7 +117,8 @@ pub(super) fn pull(
             )
             .await;
             drop(following);
-            let summary = pulled.map_err(problem)?;
+            let pulled = pulled.map_err(problem);
+            let summary = pulled.inspect_err(|problem| events.broke_off("receiving", problem, &progress))?;
             events.done("received", found.place.pin.is_some(), &summary, &progress);
             Ok(ended(summary.failed))
         };
@@ -253,6 +254,9 @@ impl Telling for Teller {
             self.events.done("received", self.sealed, &summary, progress);
             ended(summary.failed)
         });
+        if let Err(problem) = &result {
+            self.events.broke_off("receiving", problem, progress);
+        }
         if self.stays
             && self.events.json
             && let Err(problem) = &result

@@ -33,7 +33,8 @@ pub(super) fn run(
             let following = events.follow(&progress);
             let sent = send(&running.node, &found, &what, ask_pin(cancel), &progress, cancel).await;
             drop(following);
-            let mut summary = sent.map_err(problem)?;
+            let sent = sent.map_err(problem);
+            let mut summary = sent.inspect_err(|problem| events.broke_off("sending", problem, &progress))?;
             summary.failed = summary.failed.saturating_add(left_out);
             events.done("sent", found.place.pin.is_some(), &summary, &progress);
             Ok(ended(summary.failed))
