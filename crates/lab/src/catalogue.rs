@@ -1,7 +1,7 @@
 //! Every workload. A new one is a module that holds a [`Workload`](crate::workload::Workload), and a line here.
 
 use crate::workload::Catalogue;
-use crate::{bip324, files, flows, packets, primitives, requests, transports};
+use crate::{bip324, calibrate, files, flows, packets, primitives, requests, transports};
 
 /// Every workload, in the order in which a run of all takes them.
 pub const ALL: Catalogue = Catalogue(&[
@@ -12,4 +12,5 @@ pub const ALL: Catalogue = Catalogue(&[
     &requests::WORKLOAD,
     &flows::WORKLOAD,
     &files::WORKLOAD,
+    &calibrate::WORKLOAD,
 ]);

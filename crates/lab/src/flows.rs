@@ -37,6 +37,7 @@ pub static WORKLOAD: Workload = Workload {
     summary: "short connections through proxied paths, and memory of idle ones",
     peers: &PEERS,
     gpu: false,
+    alone: false,
     limits: &crate::route::LIMITS,
     prepare,
     lens: &lens::LENS,

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bip324;
+pub mod calibrate;
 pub mod catalogue;
 pub mod compare;
 pub mod delay;

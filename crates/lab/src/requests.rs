@@ -38,6 +38,7 @@ pub static WORKLOAD: Workload = Workload {
     summary: "HTTP requests through proxied paths: rate, latency, CPU",
     peers: &PEERS,
     gpu: false,
+    alone: false,
     limits: &crate::route::LIMITS,
     prepare,
     lens: &lens::LENS,

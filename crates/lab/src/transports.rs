@@ -25,6 +25,7 @@
 //! start once and are held while others are measured.
 
 mod advice;
+mod bare;
 mod cells;
 mod lens;
 mod pattern;
@@ -45,6 +46,7 @@ use crate::workload::metric::{Metric, THROUGHPUT};
 use crate::workload::routes::{self, DIRECT, Found, mark_generator_bound};
 use crate::workload::rows::{Reference, Scheme};
 use crate::workload::{self, LabError, Prepared, Request, Workload};
+pub(crate) use bare::{Moved, PIECE as WRITE, bare};
 use cells::{FLIP_AFTER, FORGEABLE, Spec, VERIFIED};
 use traffic::{Direction, END, PIECE};
 
@@ -60,6 +62,7 @@ pub static WORKLOAD: Workload = Workload {
     summary: "byte streams through proxies, with the CPU time of each process",
     peers: &PEERS,
     gpu: false,
+    alone: false,
     limits: &crate::route::LIMITS,
     prepare,
     lens: &lens::LENS,

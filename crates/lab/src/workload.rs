@@ -51,6 +51,8 @@ pub struct Workload {
     pub peers: &'static [&'static str],
     /// True if it can also measure a GPU.
     pub gpu: bool,
+    /// Runs by its own name only: a run of all leaves it out.
+    pub alone: bool,
     /// What its figures cannot show, in sentences.
     pub limits: &'static [&'static str],
     /// Finds the subjects, makes the cells, fits the plan.
@@ -68,7 +70,7 @@ impl PartialEq for Workload {
 
 impl Eq for Workload {}
 
-/// Workloads that a program knows, in the order in which a run of all takes them.
+/// Workloads that a program knows; those of a run of all in the order in which it takes them.
 #[derive(Clone, Copy, Debug)]
 pub struct Catalogue(pub &'static [&'static Workload]);
 
@@ -76,6 +78,11 @@ impl Catalogue {
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &'static Workload> + use<> {
         self.0.iter().copied()
+    }
+
+    /// Those that a run of all takes.
+    pub fn together(&self) -> impl Iterator<Item = &'static Workload> + use<> {
+        self.iter().filter(|workload| !workload.alone)
     }
 
     /// The workload called `name`.

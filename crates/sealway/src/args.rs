@@ -366,7 +366,10 @@ pub(crate) fn with_lab_commands(mut error: clap::Error) -> clap::Error {
         let lab = Lab::augment_args(clap::Command::new("lab"));
         let commands = lab.get_subcommands().filter(|command| !command.is_hide_set());
         let commands: Vec<String> = commands.map(|command| format!("'{}'", command.get_name())).collect();
-        let tips = [scope(&ALL), format!("other lab commands: {}", commands.join(", "))];
+        let tips = [
+            scope(ALL.iter()),
+            format!("other lab commands: {}", commands.join(", ")),
+        ];
         let tips = tips.into_iter().map(Into::into).collect();
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }

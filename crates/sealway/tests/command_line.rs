@@ -30,7 +30,7 @@ fn unknown_words_are_answered_with_what_is_known() {
     refused(&["labs"], &["'labs'", "'lab'"]);
     refused(
         &["lab", "primitves"],
-        &["primitves", "'primitives'", "flows and files", "'compare'"],
+        &["primitves", "'primitives'", "files and calibrate", "'compare'"],
     );
     refused(
         &["lab", "--suite", "aes-265-gcm"],

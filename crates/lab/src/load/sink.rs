@@ -101,7 +101,6 @@ impl Sink {
     }
 
     /// Exchanges served to their end.
-    #[cfg(test)]
     pub(crate) fn served(&self) -> u64 {
         self.shared.served.load(Ordering::Relaxed)
     }

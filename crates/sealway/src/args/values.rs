@@ -11,7 +11,7 @@ use sealway_lab::workload::{Catalogue, Workload};
 /// What the lab can be asked to measure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Measured {
-    /// Everything that this version measures, one after the other.
+    /// Every workload that does not run alone, one after the other.
     All,
     /// One workload.
     One(&'static Workload),
@@ -19,9 +19,9 @@ pub(crate) enum Measured {
     Recipe(&'static Recipe),
 }
 
-/// What this version measures, in a sentence.
-pub(crate) fn scope(catalogue: &Catalogue) -> String {
-    let names: Vec<&str> = catalogue.iter().map(|workload| workload.name).collect();
+/// That this version measures these, in a sentence.
+pub(crate) fn scope(workloads: impl Iterator<Item = &'static Workload>) -> String {
+    let names: Vec<&str> = workloads.map(|workload| workload.name).collect();
     match names.split_last() {
         Some((last, first)) if !first.is_empty() => format!("this version measures {} and {last}", first.join(", ")),
         _ => format!("this version measures {}", names.concat()),
@@ -33,7 +33,12 @@ pub(crate) fn workload(catalogue: Catalogue) -> impl TypedValueParser<Value = Me
     let now = catalogue
         .iter()
         .map(|workload| PossibleValue::new(workload.name).help(workload.summary));
-    let all = PossibleValue::new("all").help("everything that this version measures, one after the other");
+    let alone: Vec<&str> = catalogue.iter().filter(|w| w.alone).map(|w| w.name).collect();
+    let but = match alone.is_empty() {
+        true => String::new(),
+        false => format!(" but {}", alone.join(" and ")),
+    };
+    let all = PossibleValue::new("all").help(format!("everything{but}, one after the other"));
     PossibleValuesParser::new(now.chain([all]))
         .map(move |name| catalogue.named(&name).map_or(Measured::All, Measured::One))
 }
@@ -176,7 +181,7 @@ mod tests {
         }
         let found = command.get_matches_from(["lab", "juggling", "--peers", "a-circus"]);
         assert_eq!(found.get_one("workload"), Some(&Measured::One(&dummy::WORKLOAD)));
-        assert_eq!(scope(&known), "this version measures juggling");
+        assert_eq!(scope(known.iter()), "this version measures juggling");
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub(crate) fn run(run: &LabRun) -> Result<Exit, Problem> {
 /// Measures and reports; with these modes of a GPU (all if none), if its workload knows one.
 pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: Option<&[String]>) -> Result<Exit, Problem> {
     let workloads = match measured {
-        Measured::All => catalogue::ALL.iter().collect(),
+        Measured::All => catalogue::ALL.together().collect(),
         Measured::One(workload) => vec![workload],
         Measured::Recipe(_) => Vec::new(),
     };
@@ -50,7 +50,7 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: Option<&[St
         note(warning);
     }
     if measured == Measured::All {
-        note(scope(&catalogue::ALL));
+        note(scope(catalogue::ALL.together()));
     }
     let stop = Stop::install()?;
     let kept = match &json {

@@ -1,0 +1,193 @@
+//! How the figures of `calibrate` are read.
+
+use super::{Kind, NAME, iperf3, wrk};
+use crate::format::{list_range, sig3_or, size};
+use crate::lens::rank::rankable;
+use crate::lens::{Family, Headline, Lens, OURS, Parameter, Part, Place, Plot, Scope, Shown};
+use crate::result::{Case, Ratio, ResultRow};
+
+const INTRO: &str = "The generators that put load on the paths of transports, requests and flows, beside programs that others know. \
+                     A ratio is ours to theirs. Both ends share this machine.";
+
+const RATE: &str = "throughput";
+const COST: &str = "cpu_per_gb";
+const US: f64 = 1e6;
+
+pub(super) static LENS: Lens = Lens {
+    about: "The lab's generators",
+    parameters: &[
+        Parameter::text("generator", "stream or requests"),
+        Parameter::number("connections", 1, "connections at once"),
+        Parameter::number("bytes", 1, "of a write, or of the body of an answer"),
+    ],
+    figures: &[
+        Shown::new(RATE, 8e-9, "Gbit/s", "Gbit/s").called("rate").related(),
+        Shown::new(COST, 1.0, "CPU s/GB", "s/GB")
+            .called("CPU of both ends")
+            .related(),
+        Shown::new("rate", 1.0, "1/s", "rate 1/s").related(),
+        Shown::new("latency_p50", US, "us", "p50 us").related(),
+        Shown::new("latency_p99", US, "us", "p99 us").related(),
+        Shown::new("cpu_per_op", US, "us", "CPU us").related(),
+    ],
+    colours: &[iperf3::NAME, wrk::NAME],
+    case,
+    leading: |case| words(case).metrics[0],
+    place: |_, index, found| vec![Place::of_case(index, title(found), case(found))],
+    intro: |_| INTRO.to_owned(),
+    finding: |_, family| finding(family),
+    beneath: true,
+    headline,
+    parts: &[Part {
+        id: "calibrate-section",
+        figure: NAME,
+        title: "Our generators beside others",
+        link: "Generators",
+        caption: "Our generators beside others",
+        plot: Plot::Bars(&[
+            ("Rate of the stream", &[RATE]),
+            ("CPU of the stream", &[COST]),
+            ("Rate of requests", &["rate"]),
+            ("Latency", &["latency_p50", "latency_p99"]),
+            ("CPU of requests", &["cpu_per_op"]),
+        ]),
+        reading: "Bars start at zero; the thin line is the interval, or the range with few rounds.",
+        ..Part::PLAIN
+    }],
+    ..Lens::PLAIN
+};
+
+/// The words for a case.
+struct Words {
+    generator: &'static str,
+    does: &'static str,
+    peer: &'static str,
+    /// Its rate and its cost.
+    metrics: [&'static str; 2],
+    /// What a cost is of.
+    each: &'static str,
+    /// Workloads that it puts load on.
+    behind: &'static str,
+}
+
+fn words(case: &Case) -> Words {
+    match Kind::of(case) {
+        Kind::Stream => Words {
+            generator: "stream generator",
+            does: "moves",
+            peer: iperf3::NAME,
+            metrics: [RATE, COST],
+            each: "byte",
+            behind: "transports",
+        },
+        Kind::Requests => Words {
+            generator: "request generator",
+            does: "reaches",
+            peer: wrk::NAME,
+            metrics: ["rate", "cpu_per_op"],
+            each: "request",
+            behind: "requests and flows",
+        },
+    }
+}
+
+fn case(case: &Case) -> String {
+    Kind::of(case).name().to_owned()
+}
+
+fn title(case: &Case) -> String {
+    let number = |name| case.int(name).unwrap_or(0);
+    match Kind::of(case) {
+        Kind::Stream => format!("A stream, writes of {}", size(number("bytes"))),
+        Kind::Requests => format!(
+            "Requests on {} connections, answers of {}",
+            number("connections"),
+            size(number("bytes"))
+        ),
+    }
+}
+
+/// The ratio of a row to its peer, if it is one.
+fn ratio(row: &ResultRow) -> Option<&Ratio> {
+    row.ratio.as_ref().filter(|ratio| ratio.estimate.get().is_finite())
+}
+
+/// By how much our generator differs, and what that means. `None` without ours.
+fn finding(family: &Family<'_>) -> Option<String> {
+    let case = &family.columns.first()?.rows.first()?.case;
+    let words = words(case);
+    let [rate, cost] = words.metrics.map(|metric| family.row(OURS, metric));
+    let row = rate?;
+    let Some(found) = ratio(row) else {
+        return Some(format!(
+            "{} took no part: our {} has nothing to stand beside.",
+            words.peer, words.generator
+        ));
+    };
+    let mut text = format!(
+        "Our {} {} {} ({}) of {}'s rate",
+        words.generator,
+        words.does,
+        sig3_or(found.estimate.get(), "?"),
+        list_range(found.low.get(), found.high.get()),
+        found.to
+    );
+    if let Some(cost) = cost.and_then(ratio) {
+        let estimate = sig3_or(cost.estimate.get(), "?");
+        text.push_str(&format!(" at {estimate} of its CPU time for each {}", words.each));
+    }
+    text.push_str(". ");
+    text.push_str(&meaning(row, found, words.behind));
+    Some(text)
+}
+
+/// What a difference means for the figures of other workloads. The whole interval counts, not its middle.
+fn meaning(row: &ResultRow, found: &Ratio, behind: &str) -> String {
+    let (low, high) = (found.low.get(), found.high.get());
+    let off = (low - 1.0).abs().max((high - 1.0).abs());
+    if !rankable(row) || !off.is_finite() {
+        return "Its rounds differ too much to say more: repeat the run on a calmer machine.".to_owned();
+    }
+    for percent in [5.0, 10.0] {
+        // Ends are rounded numbers: 1.05 less 1 is a little above 0.05.
+        if off * 100.0 <= percent + 1e-6 {
+            return format!("Within {percent} %: the generator does not colour the results of {behind}.");
+        }
+    }
+    if high < 1.0 {
+        return format!(
+            "Up to {:.0} % less: in {behind}, read CPU time and ratios, and rates only far below those of direct.",
+            (1.0 - low) * 100.0
+        );
+    }
+    if low > 1.0 {
+        return format!(
+            "More than {}: the generator does not limit the results of {behind}.",
+            found.to
+        );
+    }
+    format!(
+        "Up to {:.0} % either way: not decided; more rounds would tell.",
+        off * 100.0
+    )
+}
+
+/// The stream, and the requests beside it.
+fn headline(scope: &Scope<'_>) -> Option<Headline> {
+    let families = scope.families(&LENS);
+    let mut said = families.iter().filter_map(|family| Some((family, finding(family)?)));
+    let (family, answer) = said.next()?;
+    let case = &family.columns.first()?.rows.first()?.case;
+    let words = words(case);
+    let row = family.row(OURS, words.metrics[0])?;
+    let headline = Headline::new(
+        scope.run,
+        answer,
+        words.generator,
+        "the generator that this is about",
+        &format!("{} took no part", words.peer),
+    );
+    let detail: Vec<String> = said.map(|(_, text)| text).collect();
+    let headline = headline.detail(detail.join(" "));
+    Some(headline.ahead(row, |name| format!("of the rate of {name}")))
+}

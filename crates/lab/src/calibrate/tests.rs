@@ -1,0 +1,161 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::plan::Profile;
+use crate::result::{Num, Ratio, ResultRow, RunResult, SCHEMA};
+use crate::workload::Peers;
+
+fn request(profile: Profile, budget: Option<u64>) -> Request {
+    Request {
+        profile,
+        peers: Peers::None,
+        budget: budget.map(Duration::from_secs),
+        ..Request::default()
+    }
+}
+
+#[test]
+fn windows_have_whole_seconds_and_keep_the_limit() {
+    for (profile, budget, window) in [
+        (Profile::Quick, None, 1),
+        (Profile::Quick, Some(15), 1),
+        (Profile::Standard, None, 2),
+        (Profile::Full, None, 10),
+    ] {
+        let prepared = prepare(&request(profile, budget)).unwrap();
+        let plan = &prepared.plan;
+        assert_eq!(plan.window, Duration::from_secs(window), "{profile}");
+        assert!(plan.warmup.is_zero());
+        let windows = plan.window * plan.facts().cells * plan.rounds;
+        assert!(plan.expected >= windows, "{:?} < {windows:?}", plan.expected);
+        if let Some(limit) = plan.limit {
+            assert!(plan.expected <= limit, "{profile}: {:?} > {limit:?}", plan.expected);
+        }
+    }
+    assert!(matches!(
+        prepare(&request(Profile::Full, Some(20))),
+        Err(LabError::Plan(PlanError::LimitTooShort { limit, .. })) if limit == Duration::from_secs(20)
+    ));
+}
+
+#[test]
+fn a_choice_of_suites_or_stacks_leaves_nothing() {
+    let suites = Request {
+        suites: vec![sealway_aead::Suite::ChaCha20Poly1305],
+        ..request(Profile::Quick, None)
+    };
+    assert!(matches!(prepare(&suites), Err(LabError::Plan(PlanError::NoCells))));
+}
+
+/// One window of every generator that is there. Nothing is said of how fast they are.
+#[test]
+fn generators_and_programs_do_the_same() {
+    let mut auto = request(Profile::Quick, None);
+    auto.peers = Peers::Auto;
+    let mut prepared = prepare(&auto).unwrap();
+    for cell in &mut prepared.cells {
+        use crate::run::Timed;
+        let counted = cell.window(Duration::ZERO, Duration::ZERO).unwrap();
+        let (subject, case) = (&cell.subject, &cell.case);
+        assert!(counted.ops > 0 && counted.bytes > 0, "{subject}: {counted:?}");
+        assert!(counted.wall_s >= 0.9 && counted.cpu_s > 0.0, "{subject}: {counted:?}");
+        for metric in metrics(case) {
+            let figure = counted.figures.iter().find(|(name, _)| *name == metric.name);
+            assert!(
+                figure.is_some_and(|(_, value)| *value > 0.0),
+                "{subject} {}",
+                metric.name
+            );
+        }
+    }
+    for (subject, program) in prepared.subjects.iter().skip(1).zip(PEERS) {
+        let takes_part = prepared.cells.iter().any(|cell| cell.subject == program);
+        assert_eq!(takes_part, subject.error.is_empty(), "{subject:?}");
+        assert!(takes_part || subject.error.contains("apt install"), "{subject:?}");
+    }
+}
+
+fn row(kind: Kind, metric: &str, peer: &str, [low, estimate, high]: [f64; 3]) -> ResultRow {
+    ResultRow {
+        workload: NAME.to_owned(),
+        workload_def: hash(),
+        subject: OURS.to_owned(),
+        case: kind.case(),
+        metric: metric.to_owned(),
+        unit: "1".to_owned(),
+        better: "higher".to_owned(),
+        median: Num(1e9),
+        over: "rounds".to_owned(),
+        mad: Num(0.0),
+        low: Num(1e9),
+        high: Num(1e9),
+        how: "range".to_owned(),
+        rounds: 10,
+        values: vec![Num(1e9)],
+        method: "T".to_owned(),
+        verified: "full".to_owned(),
+        ratio: (!peer.is_empty()).then(|| Ratio {
+            to: peer.to_owned(),
+            estimate: Num(estimate),
+            low: Num(low),
+            high: Num(high),
+            level: 0.95,
+            how: "signed-rank".to_owned(),
+            mde: Num(0.02),
+            verdict: "same".to_owned(),
+        }),
+        flags: Vec::new(),
+    }
+}
+
+/// What the first screen says of these rows: the answer and its detail.
+fn said(rows: Vec<ResultRow>) -> (String, String) {
+    let run: RunResult = serde_json::from_value(serde_json::json!({
+        "schema": SCHEMA, "run": "r", "started": "", "sealway": "0", "machine": {}
+    }))
+    .unwrap();
+    let scope = crate::lens::Scope {
+        run: &run,
+        rows: rows.iter().collect(),
+        subjects: vec![OURS],
+    };
+    let headline = (lens::LENS.headline)(&scope).unwrap();
+    (headline.answer, headline.detail)
+}
+
+#[test]
+fn the_first_screen_says_by_how_much_and_what_it_means() {
+    let (answer, detail) = said(vec![
+        row(Kind::Stream, "throughput", "iperf3", [0.98, 1.02, 1.05]),
+        row(Kind::Stream, "cpu_per_gb", "iperf3", [0.9, 0.97, 1.0]),
+        row(Kind::Requests, "rate", "wrk", [0.7, 0.8, 0.9]),
+        row(Kind::Requests, "cpu_per_op", "wrk", [1.1, 1.25, 1.3]),
+    ]);
+    assert_eq!(
+        answer,
+        "Our stream generator moves 1.02 (0.980 to 1.05) of iperf3's rate at 0.970 of its CPU time for each byte. Within 5 %: \
+         the generator does not colour the results of transports."
+    );
+    assert!(
+        detail
+            .starts_with("Our request generator reaches 0.800 (0.700 to 0.900) of wrk's rate at 1.25 of its CPU time"),
+        "{detail}"
+    );
+    assert!(
+        detail.contains("Up to 30 % less: in requests and flows, read CPU time"),
+        "{detail}"
+    );
+}
+
+#[test]
+fn the_whole_interval_decides() {
+    let meaning = |interval| said(vec![row(Kind::Stream, "throughput", "iperf3", interval)]).0;
+    assert!(meaning([0.94, 1.0, 1.02]).contains("Within 10 %"));
+    assert!(meaning([0.8, 1.0, 1.1]).contains("Up to 20 % either way: not decided"));
+    assert!(meaning([1.2, 1.3, 1.4]).contains("does not limit"));
+    let mut noisy = row(Kind::Stream, "throughput", "iperf3", [1.0, 1.0, 1.0]);
+    noisy.flags.push("unusable".to_owned());
+    assert!(said(vec![noisy]).0.contains("calmer machine"));
+    let alone = row(Kind::Stream, "throughput", "", [1.0, 1.0, 1.0]);
+    assert!(said(vec![alone]).0.contains("iperf3 took no part"));
+}

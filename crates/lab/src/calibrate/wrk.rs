@@ -1,0 +1,200 @@
+//! wrk as a subject: one thread of it against the lab's own server.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::{CONNECTIONS, cells, claims, whole};
+use crate::load::scripts::HTTP_KEEP;
+use crate::load::sink::Sink;
+use crate::peer::{self, Ended, program};
+use crate::result::Subject;
+use crate::run::{CellError, Counted, Timed};
+
+/// The subject's name.
+pub(super) const NAME: &str = "wrk";
+
+/// Most bytes of output that are taken; it prints about 500.
+const MAX_OUTPUT: usize = 64 * 1024;
+
+/// How long the program may take beyond the seconds it was given.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Units of times and their seconds. The longer come first: `ms` ends with `s` too.
+const TIMES: [(&str, f64); 5] = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+
+/// Units of counts.
+const COUNTS: [(&str, f64); 4] = [("k", 1e3), ("M", 1e6), ("G", 1e9), ("", 1.0)];
+
+/// The program, found and asked for its version.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    path: PathBuf,
+    version: String,
+}
+
+impl Program {
+    /// Looks on PATH and asks for the version.
+    ///
+    /// # Errors
+    /// Why the program cannot take part, for the reader.
+    pub(super) fn find() -> Result<Program, String> {
+        let path = program::on_path(NAME)
+            .ok_or("not found on PATH; install the package wrk to compare with it (apt install wrk)")?;
+        // It ends as if it had failed.
+        let version = program::first_line(Command::new("/bin/sh").args(["-c", "\"$0\" -v; true"]).arg(&path))?;
+        if !version.starts_with("wrk ") {
+            return Err(format!("\"{}\" does not call itself wrk", path.display()));
+        }
+        Ok(Program { path, version })
+    }
+
+    /// The program as the result file describes it.
+    pub(super) fn subject(&self) -> Subject {
+        let argv = [vec![NAME.to_owned()], arguments("127.0.0.1:80", 1)].concat();
+        Subject {
+            name: NAME.to_owned(),
+            version: self.version.clone(),
+            kind: "program".to_owned(),
+            sha256: program::sha256_of(&self.path).unwrap_or_default(),
+            role_argv: BTreeMap::from([("client".to_owned(), argv)]),
+            setup: "matched".to_owned(),
+            differs: [
+                "one thread; the same request each time, and nothing of an answer is compared",
+                "opens its connections inside the window",
+                "counts for itself, in whole seconds; its CPU time is that from start to end",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+            ..Subject::default()
+        }
+    }
+
+    fn run(&self, seconds: u64) -> Result<Counted, CellError> {
+        let sink = Sink::start(&HTTP_KEEP)
+            .map_err(|error| CellError::failed(format_args!("the server does not start: {error}")))?;
+        let mut command = Command::new(&self.path);
+        command.args(arguments(&sink.address().to_string(), seconds));
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        let patience = Duration::from_secs(seconds) + PATIENCE;
+        let ended = peer::run(&mut command, MAX_OUTPUT, patience).map_err(CellError::failed)?;
+        cells::sound(&sink)?;
+        counted(&ended, seconds, sink.served()).map_err(CellError::failed)
+    }
+}
+
+/// The request is that of our own generator, with a key that stays.
+fn arguments(server: &str, seconds: u64) -> Vec<String> {
+    let (connections, seconds) = (format!("-c{CONNECTIONS}"), format!("-d{seconds}s"));
+    let url = format!("http://{server}/0000000000000000");
+    [
+        "-t1",
+        &connections,
+        &seconds,
+        "--latency",
+        "-H",
+        "Host: lab.invalid",
+        &url,
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}
+
+/// What wrk says of a test.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Report {
+    requests: u64,
+    /// Requests a second.
+    rate: f64,
+    /// Seconds.
+    p50: f64,
+    p99: f64,
+}
+
+/// A number with one of these units.
+fn scaled(word: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let (number, factor) = units
+        .iter()
+        .find_map(|(unit, factor)| Some((word.strip_suffix(unit)?, factor)))?;
+    // Digits and points only: the number parser would take `inf`, `1e9` and signs too.
+    let plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let value = plain.then(|| number.parse::<f64>().ok())?? * factor;
+    value.is_finite().then_some(value)
+}
+
+/// Reads what wrk prints with `--latency`.
+///
+/// # Errors
+/// What is wrong with it, for the reader: also that requests failed.
+fn report(output: &str) -> Result<Report, String> {
+    let (mut requests, mut rate, mut p50, mut p99) = (None, None, None, None);
+    for line in output.lines().map(str::trim) {
+        if line.starts_with("Socket errors:") || line.starts_with("Non-2xx or 3xx responses:") {
+            return Err(format!("requests failed: {}", claims::quoted(line)));
+        }
+        match line.split_whitespace().collect::<Vec<_>>()[..] {
+            ["50%", time] => p50 = scaled(time, &TIMES),
+            ["99%", time] => p99 = scaled(time, &TIMES),
+            [count, "requests", "in", ..] => requests = count.parse().ok(),
+            ["Requests/sec:", count] => rate = scaled(count, &COUNTS).filter(|rate| *rate > 0.0),
+            _ => {}
+        }
+    }
+    let missing = |what: &str| format!("its output has no {what}; it begins with {}", claims::quoted(output));
+    let report = Report {
+        requests: requests
+            .filter(|count| *count > 0)
+            .ok_or_else(|| missing("number of requests"))?,
+        rate: rate.ok_or_else(|| missing("requests a second"))?,
+        p50: p50.ok_or_else(|| missing("50th percentile"))?,
+        p99: p99.ok_or_else(|| missing("99th percentile"))?,
+    };
+    if report.p50 > report.p99 {
+        return Err(format!("its 50th percentile is above the 99th: {report:?}"));
+    }
+    Ok(report)
+}
+
+/// What a test of `seconds` counted, from the program's output, its life, and what the server has served.
+///
+/// # Errors
+/// What about the figures cannot be, for the reader.
+fn counted(ended: &Ended, seconds: u64, served: u64) -> Result<Counted, String> {
+    let report = report(&String::from_utf8_lossy(&ended.output))?;
+    let wall_s = report.requests as f64 / report.rate;
+    claims::seconds(wall_s, seconds, ended.wall)?;
+    // What was under way at the end is counted by one and not by the other.
+    if report.requests.abs_diff(served) > CONNECTIONS as u64 {
+        return Err(format!(
+            "it says that {} requests were answered, and the server answered {served}",
+            report.requests
+        ));
+    }
+    if report.p99 > ended.wall.as_secs_f64() {
+        return Err(format!("its 99th percentile, {} s, is longer than it ran", report.p99));
+    }
+    let cpu_s = claims::cpu(&[ended])?;
+    Ok(Counted {
+        ops: report.requests,
+        bytes: report.requests.saturating_mul(HTTP_KEEP.bytes()),
+        wall_s,
+        cpu_s,
+        figures: vec![
+            ("rate", report.rate),
+            ("latency_p50", report.p50),
+            ("latency_p99", report.p99),
+            ("cpu_per_op", cpu_s / report.requests as f64),
+        ],
+        tails: Vec::new(),
+    })
+}
+
+impl Timed for Program {
+    fn window(&mut self, _warmup: Duration, window: Duration) -> Result<Counted, CellError> {
+        self.run(whole(window))
+    }
+}
+
+#[cfg(test)]
+mod tests;
