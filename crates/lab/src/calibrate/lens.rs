@@ -4,10 +4,13 @@ use super::{Kind, NAME, iperf3, wrk};
 use crate::format::{list_range, sig3_or, size};
 use crate::lens::rank::rankable;
 use crate::lens::{Family, Headline, Lens, OURS, Parameter, Part, Place, Plot, Scope, Shown};
-use crate::result::{Case, Ratio, ResultRow};
+use crate::result::{Case, Ratio, ResultRow, RunResult};
 
 const INTRO: &str = "The generators that put load on the paths of transports, requests and flows, beside programs that others know. \
-                     A ratio is ours to theirs. Both ends share this machine.";
+                     Both ends share this machine. In tables a ratio above 1 is better; sentences have ours over theirs.";
+
+const UNOPTIMISED: &str = "This is a debugging build, in which our generators are several times as slow: repeat the run with one built \
+                           with optimisation.";
 
 const RATE: &str = "throughput";
 const COST: &str = "cpu_per_gb";
@@ -33,9 +36,15 @@ pub(super) static LENS: Lens = Lens {
     colours: &[iperf3::NAME, wrk::NAME],
     case,
     leading: |case| words(case).metrics[0],
-    place: |_, index, found| vec![Place::of_case(index, title(found), case(found))],
+    place: |_, index, found| {
+        let rank = [Kind::of(found) as i64, 0, 0];
+        vec![Place {
+            rank,
+            ..Place::of_case(index, title(found), case(found))
+        }]
+    },
     intro: |_| INTRO.to_owned(),
-    finding: |_, family| finding(family),
+    finding,
     beneath: true,
     headline,
     parts: &[Part {
@@ -113,7 +122,7 @@ fn ratio(row: &ResultRow) -> Option<&Ratio> {
 }
 
 /// By how much our generator differs, and what that means. `None` without ours.
-fn finding(family: &Family<'_>) -> Option<String> {
+fn finding(scope: &Scope<'_>, family: &Family<'_>) -> Option<String> {
     let case = &family.columns.first()?.rows.first()?.case;
     let words = words(case);
     let [rate, cost] = words.metrics.map(|metric| family.row(OURS, metric));
@@ -137,8 +146,17 @@ fn finding(family: &Family<'_>) -> Option<String> {
         text.push_str(&format!(" at {estimate} of its CPU time for each {}", words.each));
     }
     text.push_str(". ");
-    text.push_str(&meaning(row, found, words.behind));
+    match unoptimised(scope.run) {
+        true => text.push_str(UNOPTIMISED),
+        false => text.push_str(&meaning(row, found, words.behind)),
+    }
     Some(text)
+}
+
+/// Whether the program that measured is one for debugging.
+fn unoptimised(run: &RunResult) -> bool {
+    let fact = run.machine.facts.get("build.debug_assertions");
+    fact.and_then(serde_json::Value::as_bool) == Some(true)
 }
 
 /// What a difference means for the figures of other workloads. The whole interval counts, not its middle.
@@ -175,7 +193,9 @@ fn meaning(row: &ResultRow, found: &Ratio, behind: &str) -> String {
 /// The stream, and the requests beside it.
 fn headline(scope: &Scope<'_>) -> Option<Headline> {
     let families = scope.families(&LENS);
-    let mut said = families.iter().filter_map(|family| Some((family, finding(family)?)));
+    let mut said = families
+        .iter()
+        .filter_map(|family| Some((family, finding(scope, family)?)));
     let (family, answer) = said.next()?;
     let case = &family.columns.first()?.rows.first()?.case;
     let words = words(case);

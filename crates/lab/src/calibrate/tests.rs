@@ -110,8 +110,14 @@ fn row(kind: Kind, metric: &str, peer: &str, [low, estimate, high]: [f64; 3]) ->
 
 /// What the first screen says of these rows: the answer and its detail.
 fn said(rows: Vec<ResultRow>) -> (String, String) {
+    said_by(false, &rows)
+}
+
+/// The same of a build for debugging, or of one with optimisation.
+fn said_by(debugging: bool, rows: &[ResultRow]) -> (String, String) {
     let run: RunResult = serde_json::from_value(serde_json::json!({
-        "schema": SCHEMA, "run": "r", "started": "", "sealway": "0", "machine": {}
+        "schema": SCHEMA, "run": "r", "started": "", "sealway": "0",
+        "machine": { "facts": { "build.debug_assertions": debugging } }
     }))
     .unwrap();
     let scope = crate::lens::Scope {
@@ -126,10 +132,10 @@ fn said(rows: Vec<ResultRow>) -> (String, String) {
 #[test]
 fn the_first_screen_says_by_how_much_and_what_it_means() {
     let (answer, detail) = said(vec![
-        row(Kind::Stream, "throughput", "iperf3", [0.98, 1.02, 1.05]),
-        row(Kind::Stream, "cpu_per_gb", "iperf3", [0.9, 0.97, 1.0]),
         row(Kind::Requests, "rate", "wrk", [0.7, 0.8, 0.9]),
         row(Kind::Requests, "cpu_per_op", "wrk", [1.1, 1.25, 1.3]),
+        row(Kind::Stream, "throughput", "iperf3", [0.98, 1.02, 1.05]),
+        row(Kind::Stream, "cpu_per_gb", "iperf3", [0.9, 0.97, 1.0]),
     ]);
     assert_eq!(
         answer,
@@ -158,4 +164,14 @@ fn the_whole_interval_decides() {
     assert!(said(vec![noisy]).0.contains("calmer machine"));
     let alone = row(Kind::Stream, "throughput", "", [1.0, 1.0, 1.0]);
     assert!(said(vec![alone]).0.contains("iperf3 took no part"));
+}
+
+#[test]
+fn a_debugging_build_says_nothing_of_other_workloads() {
+    let rows = [row(Kind::Stream, "throughput", "iperf3", [1.0, 1.0, 1.0])];
+    let (answer, _) = said_by(true, &rows);
+    assert!(
+        answer.contains("debugging build") && !answer.contains("Within"),
+        "{answer}"
+    );
 }
