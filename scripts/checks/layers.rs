@@ -14,6 +14,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("sealway-bip324-tokio", 3),
     ("sealway-ledger", 3),
     ("sealway-net", 3),
+    ("sealway-tls-tokio", 3),
     ("sealway-bridge", 4),
     ("sealway-drop", 4),
     ("sealway-proxy", 4),

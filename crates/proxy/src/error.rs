@@ -312,6 +312,18 @@ impl From<rustls::Error> for Error {
     }
 }
 
+impl From<sealway_tls_tokio::Error> for Error {
+    fn from(error: sealway_tls_tokio::Error) -> Self {
+        use sealway_tls_tokio::Error as Own;
+        match error {
+            Own::Io(error) => error.into(),
+            Own::Handshake(error) => error.into(),
+            Own::Records(error) => error.into(),
+            other => Error::Tls(rustls::Error::General(other.to_string())),
+        }
+    }
+}
+
 impl From<sealway_tls::Error> for Error {
     fn from(error: sealway_tls::Error) -> Self {
         use sealway_tls::Error as Own;

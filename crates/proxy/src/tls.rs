@@ -1,4 +1,4 @@
-//! TLS: settings turned into what `rustls` takes, the handshake, and the records after it.
+//! TLS: settings turned into what `rustls` takes, and the handshake, which leaves the records to `sealway-tls`.
 
 pub(crate) mod build;
 pub(crate) mod certs;
@@ -7,7 +7,6 @@ pub mod fuzzing;
 pub(crate) mod handshake;
 pub(crate) mod provider;
 pub(crate) mod reality;
-pub(crate) mod records;
 pub(crate) mod verify;
 
 #[cfg(test)]

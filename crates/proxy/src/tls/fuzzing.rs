@@ -10,16 +10,11 @@ mod corpora;
 
 use std::sync::{Arc, OnceLock};
 
-use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::server::UnbufferedServerConnection;
-use rustls::unbuffered::UnbufferedStatus;
 use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedCipherSuite};
 use sealway_tls::records::Records;
+use sealway_tls_tokio::handshake::{Handshake, Next};
 use sealway_v2ray::sniff::server_name;
-
-use super::handshake::{Next, step};
-use super::records::{self, Kernel};
 
 /// An entry: its name, which is also that of its fuzz target and corpus, and the function.
 pub type Entry = (&'static str, fn(&[u8]));
@@ -171,33 +166,33 @@ fn ends(suite: usize, we_dialled: bool) -> (Records, Records, bool) {
         suites().into_iter().map(one).collect()
     });
     let (tls13, (server, client)) = &all[suite % all.len()];
-    let mut server = UnbufferedServerConnection::new(Arc::clone(server)).unwrap();
+    let mut server = Handshake::server(Arc::clone(server)).unwrap();
     let name = "server.example".try_into().unwrap();
-    let mut client = UnbufferedClientConnection::new(Arc::clone(client), name).unwrap();
+    let mut client = Handshake::client(Arc::clone(client), name).unwrap();
     let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
-    // The two types of connection share no trait.
-    macro_rules! drive {
-        ($connection:ident, $input:ident, $output:ident) => {
-            loop {
-                let UnbufferedStatus { discard, state } = $connection.process_tls_records(&mut $input);
-                let next = step(state.unwrap(), &mut $output, &mut Vec::new(), &mut false).unwrap();
-                $input.drain(..discard);
-                if matches!(next, Next::Read | Next::Through) {
-                    break;
-                }
-            }
-        };
+    loop {
+        let dialled = talk(&mut client, &mut to_client, &mut to_server);
+        let accepted = talk(&mut server, &mut to_server, &mut to_client);
+        if dialled && accepted {
+            break;
+        }
     }
-    while client.is_handshaking() || server.is_handshaking() {
-        drive!(client, to_client, to_server);
-        drive!(server, to_server, to_client);
-    }
-    let (secrets, kernel) = server.dangerous_into_kernel_connection().unwrap();
-    let accepted = records::after(&secrets, Kernel::Server(kernel)).unwrap();
-    let (secrets, kernel) = client.dangerous_into_kernel_connection().unwrap();
-    let dialled = records::after(&secrets, Kernel::Client(kernel)).unwrap();
+    let (accepted, dialled) = (server.finish().unwrap().records, client.finish().unwrap().records);
     match we_dialled {
         true => (dialled, accepted, *tls13),
         false => (accepted, dialled, *tls13),
+    }
+}
+
+/// Takes the input as far as it goes; whether the handshake is through.
+fn talk(end: &mut Handshake, input: &mut Vec<u8>, output: &mut Vec<u8>) -> bool {
+    loop {
+        let (used, next) = end.advance(input);
+        input.drain(..used);
+        output.append(&mut end.take_output());
+        match next.unwrap() {
+            Next::Write => {}
+            next => return next == Next::Done,
+        }
     }
 }

@@ -1,14 +1,12 @@
-//! The handshake, driven over a socket without a buffer of its own inside `rustls`.
+//! The handshake, driven over a carrier without a buffer of its own inside `rustls`.
 
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::ServerName;
-use rustls::server::UnbufferedServerConnection;
-use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
 use rustls::{ClientConfig, ServerConfig};
 use sealway_tls::records::Records;
+use sealway_tls_tokio::handshake::{Handshake, Next, Through};
 use sealway_v2ray::sniff;
 
 use crate::Error;
@@ -16,7 +14,6 @@ use crate::carrier::Carrier;
 use crate::closing::LINGER;
 use crate::pool::{Buf, Class};
 use crate::stats::Traffic;
-use crate::tls::records::{self, Kernel};
 
 /// What was agreed on, for routing and fallbacks.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -38,66 +35,6 @@ pub(crate) struct Established {
     /// The peer has said that nothing follows.
     pub(crate) closed: bool,
     pub(crate) agreed: Agreed,
-}
-
-/// What to do after one look at the connection.
-pub(super) enum Next {
-    /// Look again.
-    Again,
-    /// Write out what has been encoded, then look again.
-    Write,
-    /// Read, then look again.
-    Read,
-    /// The handshake is through.
-    Through,
-}
-
-/// Largest flight that is held while it is written, bytes.
-const MAX_FLIGHT: usize = 128 << 10;
-
-pub(super) fn step<Data>(
-    state: ConnectionState<'_, '_, Data>,
-    out: &mut Vec<u8>,
-    early: &mut Vec<u8>,
-    closed: &mut bool,
-) -> Result<Next, Error> {
-    match state {
-        ConnectionState::EncodeTlsData(mut encode) => {
-            let at = out.len();
-            let mut room = 1024;
-            loop {
-                out.resize(at + room, 0);
-                match encode.encode(&mut out[at..]) {
-                    Ok(wrote) => {
-                        out.truncate(at + wrote);
-                        return Ok(Next::Again);
-                    }
-                    Err(EncodeError::InsufficientSize(need)) if need.required_size <= MAX_FLIGHT => {
-                        room = need.required_size;
-                    }
-                    Err(_) => return Err(Error::protocol("TLS", "handshake flight could not be encoded")),
-                }
-            }
-        }
-        ConnectionState::TransmitTlsData(transmit) => {
-            transmit.done();
-            Ok(Next::Write)
-        }
-        ConnectionState::BlockedHandshake => Ok(Next::Read),
-        ConnectionState::ReadTraffic(mut traffic) => {
-            while let Some(record) = traffic.next_record() {
-                early.extend_from_slice(record?.payload);
-            }
-            Ok(Next::Again)
-        }
-        ConnectionState::WriteTraffic(_) => Ok(Next::Through),
-        ConnectionState::PeerClosed => {
-            *closed = true;
-            Ok(Next::Again)
-        }
-        ConnectionState::Closed => Err(Error::Closed),
-        _ => Err(Error::protocol("TLS", "early data that was not offered")),
-    }
 }
 
 /// Bytes on their way during the handshake.
@@ -148,56 +85,6 @@ impl Wire<'_> {
     }
 }
 
-/// Runs the handshake of either side: the two types of connection share no trait.
-macro_rules! drive {
-    ($connection:ident, $wire:ident, $early:ident, $closed:ident, $look:expr) => {
-        loop {
-            let filled = $wire.filled;
-            $look(&$wire.input[..filled]);
-            let UnbufferedStatus { discard, state } = $connection.process_tls_records(&mut $wire.input[..filled]);
-            let next = match state {
-                Ok(state) => step(state, &mut $wire.out, &mut $early, &mut $closed),
-                Err(error) => {
-                    // The peer is owed the alert, which `rustls` has queued. Once that is out `rustls` must not be asked again:
-                    // it would go on with what follows in the input, and panic over it.
-                    let mut nothing = [];
-                    while $connection.wants_write() {
-                        let UnbufferedStatus {
-                            state: Ok(ConnectionState::EncodeTlsData(mut alert)),
-                            ..
-                        } = $connection.process_tls_records(&mut nothing)
-                        else {
-                            break;
-                        };
-                        let at = $wire.out.len();
-                        $wire.out.resize(at + 512, 0);
-                        let wrote = alert.encode(&mut $wire.out[at..]).unwrap_or(0);
-                        $wire.out.truncate(at + wrote);
-                        if wrote == 0 {
-                            break;
-                        }
-                    }
-                    let leaving = async {
-                        $wire.write().await?;
-                        $wire.carrier.leave().await;
-                        Ok::<(), Error>(())
-                    };
-                    let _ = tokio::time::timeout(LINGER, leaving).await;
-                    return Err(Error::Tls(error));
-                }
-            };
-            $wire.discard(discard);
-            match next? {
-                Next::Again => {}
-                Next::Write => $wire.write().await?,
-                Next::Read => $wire.read().await?,
-                Next::Through if $connection.is_handshaking() => $wire.read().await?,
-                Next::Through => break,
-            }
-        }
-    };
-}
-
 impl<'a> Wire<'a> {
     pub(super) fn new(carrier: &'a mut Carrier, traffic: &'a Traffic) -> Self {
         Wire {
@@ -210,6 +97,46 @@ impl<'a> Wire<'a> {
     }
 }
 
+/// Runs a handshake of either side to its end. `look` sees what was received before it is taken.
+async fn drive(handshake: &mut Handshake, wire: &mut Wire<'_>, mut look: impl FnMut(&[u8])) -> Result<(), Error> {
+    loop {
+        let input = &mut wire.input[..wire.filled];
+        look(input);
+        let (used, next) = handshake.advance(input);
+        wire.discard(used);
+        wire.out.append(&mut handshake.take_output());
+        match next {
+            Ok(Next::Write) => wire.write().await?,
+            Ok(Next::Read) => wire.read().await?,
+            Ok(Next::Done) => return wire.write().await,
+            Err(error) => {
+                // The peer is owed the alert.
+                let leaving = async {
+                    wire.write().await?;
+                    wire.carrier.leave().await;
+                    Ok::<(), Error>(())
+                };
+                let _ = tokio::time::timeout(LINGER, leaving).await;
+                return Err(Error::Tls(error));
+            }
+        }
+    }
+}
+
+/// What there is after a handshake, behind which `received` came.
+fn established(handshake: Handshake, received: Vec<u8>, carrier: Carrier, sni: String) -> Result<Established, Error> {
+    let alpn = String::from_utf8_lossy(handshake.alpn_protocol().unwrap_or_default()).to_ascii_lowercase();
+    let Through { records, early, closed } = handshake.finish()?;
+    Ok(Established {
+        carrier,
+        records,
+        received,
+        early,
+        closed,
+        agreed: Agreed { sni, alpn },
+    })
+}
+
 /// Accepts TLS on a fresh connection, of which `read` was received already.
 pub(crate) async fn accept(
     config: Arc<ServerConfig>,
@@ -217,9 +144,8 @@ pub(crate) async fn accept(
     traffic: &Traffic,
     read: &[u8],
 ) -> Result<Established, Error> {
-    let mut connection = UnbufferedServerConnection::new(config)?;
+    let mut handshake = Handshake::server(config)?;
     let mut carrier = carrier.into();
-    let (mut early, mut closed) = (Vec::new(), false);
     // The buffer is taken only when the client has said something.
     if read.is_empty() {
         poll_fn(|cx| carrier.poll_read_ready(cx)).await?;
@@ -231,25 +157,14 @@ pub(crate) async fn accept(
         .copy_from_slice(read);
     wire.filled = read.len();
     let mut sni = None;
-    drive!(connection, wire, early, closed, |seen: &[u8]| if sni.is_none() {
-        sni = sniff::server_name(seen).map(|name| name.as_str().to_owned());
-    });
-    wire.write().await?;
-    let agreed = Agreed {
-        sni: sni.unwrap_or_default(),
-        alpn: alpn(connection.alpn_protocol()),
-    };
-    let (secrets, kernel) = connection.dangerous_into_kernel_connection()?;
-    let records = records::after(&secrets, Kernel::Server(kernel))?;
-    let received = wire.input[..wire.filled].to_vec();
-    Ok(Established {
-        carrier,
-        records,
-        received,
-        early,
-        closed,
-        agreed,
+    drive(&mut handshake, &mut wire, |seen| {
+        if sni.is_none() {
+            sni = sniff::server_name(seen).map(|name| name.as_str().to_owned());
+        }
     })
+    .await?;
+    let received = wire.input[..wire.filled].to_vec();
+    established(handshake, received, carrier, sni.unwrap_or_default())
 }
 
 /// Starts TLS on a connection that we dialled.
@@ -259,29 +174,10 @@ pub(crate) async fn connect(
     carrier: impl Into<Carrier>,
     traffic: &Traffic,
 ) -> Result<Established, Error> {
-    let mut connection = UnbufferedClientConnection::new(config, name)?;
+    let mut handshake = Handshake::client(config, name)?;
     let mut carrier = carrier.into();
-    let (mut early, mut closed) = (Vec::new(), false);
     let mut wire = Wire::new(&mut carrier, traffic);
-    drive!(connection, wire, early, closed, |_: &[u8]| {});
-    wire.write().await?;
-    let agreed = Agreed {
-        sni: String::new(),
-        alpn: alpn(connection.alpn_protocol()),
-    };
-    let (secrets, kernel) = connection.dangerous_into_kernel_connection()?;
-    let records = records::after(&secrets, Kernel::Client(kernel))?;
+    drive(&mut handshake, &mut wire, |_| {}).await?;
     let received = wire.input[..wire.filled].to_vec();
-    Ok(Established {
-        carrier,
-        records,
-        received,
-        early,
-        closed,
-        agreed,
-    })
-}
-
-fn alpn(protocol: Option<&[u8]>) -> String {
-    String::from_utf8_lossy(protocol.unwrap_or_default()).to_ascii_lowercase()
+    established(handshake, received, carrier, String::new())
 }

@@ -9,22 +9,23 @@ use rustls::kernel::KernelConnection;
 use rustls::server::ServerConnectionData;
 use rustls::{ConnectionTrafficSecrets, ExtractedSecrets, ProtocolVersion};
 use sealway_aead::Suite;
-use sealway_tls::Alert;
 use sealway_tls::records::{Records, Schedule, Version};
 use sealway_tls::schedule::Keys;
-
-use crate::Error;
+use sealway_tls::{Alert, Error};
 
 /// The end of the handshake that remembers the key schedule.
-pub(crate) enum Kernel {
-    /// We dialled.
+pub enum Kernel {
+    /// This end dialled.
     Client(KernelConnection<ClientConnectionData>),
-    /// We accepted.
+    /// This end accepted.
     Server(KernelConnection<ServerConnectionData>),
 }
 
 /// The record layer after a handshake.
-pub(crate) fn after(secrets: &ExtractedSecrets, kernel: Kernel) -> Result<Records, Error> {
+///
+/// # Errors
+/// [`Error::Library`] if memory ran out, or for a suite that there are no records for.
+pub fn after(secrets: &ExtractedSecrets, kernel: Kernel) -> Result<Records, Error> {
     let version = match &kernel {
         Kernel::Client(kernel) => kernel.protocol_version(),
         Kernel::Server(kernel) => kernel.protocol_version(),
@@ -34,31 +35,27 @@ pub(crate) fn after(secrets: &ExtractedSecrets, kernel: Kernel) -> Result<Record
         _ => Version::Tls12,
     };
     let (tx, rx) = (keys(secrets.tx.0, &secrets.tx.1)?, keys(secrets.rx.0, &secrets.rx.1)?);
-    Ok(Records::new(version, &tx, &rx, Box::new(kernel))?)
+    Records::new(version, &tx, &rx, Box::new(kernel))
 }
 
-fn keys(next: u64, secrets: &ConnectionTrafficSecrets) -> Result<Keys, sealway_tls::Error> {
+fn keys(next: u64, secrets: &ConnectionTrafficSecrets) -> Result<Keys, Error> {
     let (suite, key, iv) = match secrets {
         ConnectionTrafficSecrets::Aes128Gcm { key, iv } => (Suite::Aes128Gcm, key, iv),
         ConnectionTrafficSecrets::Aes256Gcm { key, iv } => (Suite::Aes256Gcm, key, iv),
         ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => (Suite::ChaCha20Poly1305, key, iv),
-        _ => {
-            return Err(sealway_tls::Error::Library(
-                "agreed on a cipher that there are no records for",
-            ));
-        }
+        _ => return Err(Error::Library("agreed on a cipher that there are no records for")),
     };
     let iv = iv.as_ref().try_into();
-    let iv = iv.map_err(|_| sealway_tls::Error::Library("initialisation vector of another length"))?;
+    let iv = iv.map_err(|_| Error::Library("initialisation vector of another length"))?;
     Keys::new(suite, key.as_ref(), iv, next)
 }
 
-fn no_keys(_: rustls::Error) -> sealway_tls::Error {
-    sealway_tls::Error::Library("no further keys")
+fn no_keys(_: rustls::Error) -> Error {
+    Error::Library("no further keys")
 }
 
 impl Schedule for Kernel {
-    fn next_sending(&mut self) -> Result<Keys, sealway_tls::Error> {
+    fn next_sending(&mut self) -> Result<Keys, Error> {
         let secrets = match self {
             Kernel::Client(kernel) => kernel.update_tx_secret(),
             Kernel::Server(kernel) => kernel.update_tx_secret(),
@@ -67,7 +64,7 @@ impl Schedule for Kernel {
         keys(next, &secrets)
     }
 
-    fn next_receiving(&mut self) -> Result<Keys, sealway_tls::Error> {
+    fn next_receiving(&mut self) -> Result<Keys, Error> {
         let secrets = match self {
             Kernel::Client(kernel) => kernel.update_rx_secret(),
             Kernel::Server(kernel) => kernel.update_rx_secret(),
@@ -80,9 +77,9 @@ impl Schedule for Kernel {
         matches!(self, Kernel::Client(_))
     }
 
-    fn ticket(&mut self, ticket: &[u8]) -> Result<(), sealway_tls::Error> {
+    fn ticket(&mut self, ticket: &[u8]) -> Result<(), Error> {
         let Kernel::Client(kernel) = self else { return Ok(()) };
         let taken = kernel.handle_new_session_ticket(ticket);
-        taken.map_err(|_| sealway_tls::Error::peer(Alert::DecodeError, "session ticket that cannot be read"))
+        taken.map_err(|_| Error::peer(Alert::DecodeError, "session ticket that cannot be read"))
     }
 }
