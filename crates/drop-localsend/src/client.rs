@@ -1,5 +1,6 @@
 //! Requests to a device, over a connection that is kept.
 
+use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -151,7 +152,8 @@ pub(crate) enum Outgoing {
 pub(crate) struct Reading {
     file: SourceFile,
     at: u64,
-    buffer: BytesMut,
+    /// What the connection was given; the oldest is the first that it lets go of.
+    lent: VecDeque<Bytes>,
     progress: Arc<Progress>,
     under_way: Arc<UnderWay>,
     /// What has been handed to the connection.
@@ -173,7 +175,7 @@ impl Outgoing {
         Outgoing::File(Reading {
             file,
             at: 0,
-            buffer: BytesMut::new(),
+            lent: VecDeque::new(),
             progress,
             under_way,
             moved,
@@ -191,15 +193,31 @@ impl Reading {
         if len == 0 {
             return None;
         }
-        self.buffer.resize(len, 0);
+        let mut piece = self.room(len);
         // Mostly from memory: handing the thread's other work to another one would cost more. Few are read at a time.
-        if let Err(error) = self.file.read_at(&mut self.buffer, self.at) {
+        if let Err(error) = self.file.read_at(&mut piece, self.at) {
             return Some(Err(io::Error::other(error)));
         }
         self.at += len as u64;
         self.progress.moved_of(&self.under_way, len as u64);
         self.moved.fetch_add(len as u64, Ordering::Relaxed);
-        Some(Ok(self.buffer.split().freeze()))
+        let piece = piece.freeze();
+        self.lent.push_back(piece.clone());
+        Some(Ok(piece))
+    }
+
+    /// Room for so many bytes: that of a piece which has been sent, so that it need not be cleared.
+    fn room(&mut self, len: usize) -> BytesMut {
+        let mut room = match self.lent.pop_front().map(Bytes::try_into_mut) {
+            Some(Ok(room)) => room,
+            Some(Err(held)) => {
+                self.lent.push_front(held);
+                BytesMut::new()
+            }
+            None => BytesMut::new(),
+        };
+        room.resize(len, 0);
+        room
     }
 }
 

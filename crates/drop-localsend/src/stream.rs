@@ -6,10 +6,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use sealway_tls_tokio::TlsStream;
 use socket2::{SockRef, TcpKeepalive};
-use tokio::io::{AsyncRead, AsyncWrite, BufReader, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio_rustls::{TlsConnector, TlsStream};
 
 use crate::error::Error;
 use crate::fingerprint::Fingerprint;
@@ -18,8 +18,6 @@ use crate::tls::Tls;
 
 /// How long a connection, and its handshake, may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// What is read from a socket at once, and sealed at once: by itself the library asks for 4 KiB, and seals 64.
-const BUFFER: usize = 256 << 10;
 /// What an end that is gone is noticed by while a person decides at the other one.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
@@ -27,7 +25,7 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 #[derive(Debug)]
 pub(crate) enum Stream {
     Clear(TcpStream),
-    Tls(Box<TlsStream<BufReader<TcpStream>>>),
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
 /// Where a device is, and what it is to prove.
@@ -53,12 +51,10 @@ pub(crate) async fn accept(tcp: TcpStream, tls: Option<&Tls>) -> io::Result<(Str
     let Some(tls) = tls else {
         return Ok((Stream::Clear(tcp), None));
     };
-    let accepting = tokio_rustls::TlsAcceptor::from(tls.server()).accept(BufReader::with_capacity(BUFFER, tcp));
-    let mut stream = tokio::time::timeout(PATIENCE, accepting).await??;
-    stream.get_mut().1.set_buffer_limit(Some(BUFFER));
-    let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-    let certificate = certificate.map(|der| Fingerprint::of(der));
-    Ok((Stream::Tls(Box::new(stream.into())), certificate))
+    let accepting = sealway_tls_tokio::accept(tls.server(), tcp);
+    let stream = tokio::time::timeout(PATIENCE, accepting).await??;
+    let certificate = stream.peer_certificate().map(|der| Fingerprint::of(der));
+    Ok((Stream::Tls(Box::new(stream)), certificate))
 }
 
 /// Connects; says which certificate the server showed.
@@ -80,13 +76,8 @@ pub(crate) async fn connect(
             return Ok((Stream::Clear(tcp), None));
         }
         let (config, seen) = tls.client(place.pin)?;
-        let stream = BufReader::with_capacity(BUFFER, tcp);
-        let connecting = TlsConnector::from(config).connect(address.ip().into(), stream);
-        match connecting.await {
-            Ok(mut stream) => {
-                stream.get_mut().1.set_buffer_limit(Some(BUFFER));
-                Ok((Stream::Tls(Box::new(stream.into())), seen.seen()))
-            }
+        match sealway_tls_tokio::connect(config, address.ip().into(), tcp).await {
+            Ok(stream) => Ok((Stream::Tls(Box::new(stream)), seen.seen())),
             Err(_) if let (true, Some(expected)) = (seen.is_other(), place.pin) => Err(Error::OtherCertificate {
                 name: name.to_owned(),
                 expected,

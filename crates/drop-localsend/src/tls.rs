@@ -75,6 +75,7 @@ impl Tls {
         server.session_storage = Arc::new(NoServerSessionStorage {});
         server.send_tls13_tickets = 0;
         server.alpn_protocols = vec![b"http/1.1".to_vec()];
+        server.enable_secret_extraction = true;
         Ok(Tls {
             provider,
             key,
@@ -113,6 +114,7 @@ impl Tls {
             .with_client_cert_resolver(self.key.clone());
         client.resumption = Resumption::disabled();
         client.alpn_protocols = vec![b"http/1.1".to_vec()];
+        client.enable_secret_extraction = true;
         Ok((Arc::new(client), pinned))
     }
 }
