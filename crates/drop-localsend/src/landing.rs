@@ -1,17 +1,19 @@
 //! Files of an offer on their way into a folder.
 
+mod writer;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::fault::Failure;
 use sealway_drop::lock;
 use sealway_drop::names::{Escaped, RelPath, Rules};
-use sealway_drop_transfer::dest::{self, Admission, Answer, Destination, Existing, Placed, StagedFile, Staging};
+use sealway_drop_transfer::dest::{self, Admission, Answer, Destination, Existing, Placed, Staging};
 use sealway_drop_transfer::entry::{Entry, Kind, Time};
 use sealway_drop_transfer::progress::{Progress, UnderWay};
 use sealway_drop_transfer::send::Summary;
@@ -22,6 +24,8 @@ use crate::calls::SILENCE;
 use crate::fingerprint::Fingerprint;
 use crate::message::{File, MAX_FILES, MAX_OFFER};
 use crate::names;
+
+use writer::Writer;
 
 /// A file up to this size is kept in memory until it is whole.
 const SMALL: u64 = 128 << 10;
@@ -256,7 +260,7 @@ impl Landing {
                     if coming.come + data.len() as u64 > size {
                         return Err(Failed::Length);
                     }
-                    coming.add(&data)?;
+                    coming.add(data).await?;
                 }
                 Ok(None) => break,
                 Ok(Some(Err(_))) => return Err(Failed::Broken),
@@ -266,7 +270,7 @@ impl Landing {
         if coming.come != size {
             return Err(Failed::Length);
         }
-        tokio::task::block_in_place(|| coming.finish())
+        coming.finish().await
     }
 
     /// A file will not come: its name is noted.
@@ -330,11 +334,9 @@ struct Coming<'a> {
     landing: &'a Landing,
     wanted: &'a Wanted,
     under_way: Arc<UnderWay>,
-    staged: Option<Arc<StagedFile>>,
+    writer: Option<Writer>,
     gathered: BytesMut,
     come: u64,
-    written: u64,
-    hash: Option<Sha256>,
 }
 
 impl<'a> Coming<'a> {
@@ -343,11 +345,9 @@ impl<'a> Coming<'a> {
             landing,
             wanted,
             under_way: UnderWay::new(&wanted.entry.path, wanted.entry.size()),
-            staged: None,
+            writer: None,
             gathered: BytesMut::new(),
             come: 0,
-            written: 0,
-            hash: wanted.hash.map(|_| Sha256::new()),
         }
     }
 
@@ -355,69 +355,68 @@ impl<'a> Coming<'a> {
         self.wanted.entry.size() <= SMALL
     }
 
-    fn add(&mut self, data: &[u8]) -> Result<(), Failed> {
-        if let Some(hash) = &mut self.hash {
-            hash.update(data);
-        }
+    fn hash(&self) -> Option<Sha256> {
+        self.wanted.hash.map(|_| Sha256::new())
+    }
+
+    async fn add(&mut self, data: Bytes) -> Result<(), Failed> {
         self.come += data.len() as u64;
         self.landing.progress.moved_of(&self.under_way, data.len() as u64);
         if self.gathered.is_empty() && !self.is_small() && data.len() >= PIECE / 8 {
-            return self.write(data);
+            return self.write(data).await;
         }
-        self.gathered.extend_from_slice(data);
+        self.gathered.extend_from_slice(&data);
         match self.gathered.len() >= PIECE && !self.is_small() {
-            // Mostly into memory: handing the thread's other work to another one would cost more. Few files come at a time.
-            true => self.write_gathered(),
+            true => self.write_gathered().await,
             false => Ok(()),
         }
     }
 
-    fn write_gathered(&mut self) -> Result<(), Failed> {
-        let mut gathered = std::mem::take(&mut self.gathered);
-        let written = self.write(&gathered);
-        gathered.clear();
-        self.gathered = gathered;
-        written
+    async fn write_gathered(&mut self) -> Result<(), Failed> {
+        let gathered = self.gathered.split().freeze();
+        self.write(gathered).await
     }
 
-    fn write(&mut self, data: &[u8]) -> Result<(), Failed> {
-        let storage = |error: dest::Error| Failed::Storage(error.to_string());
-        let staged = match &self.staged {
-            Some(staged) => staged,
+    async fn write(&mut self, piece: Bytes) -> Result<(), Failed> {
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
             None => {
                 let opened = self.landing.staging.open_file(self.wanted.number, &self.wanted.entry);
-                self.staged.insert(opened.map_err(storage)?)
+                let staged = opened.map_err(|error| Failed::Storage(error.to_string()))?;
+                let hash = self.hash();
+                self.writer.insert(Writer::start(staged, hash))
             }
         };
-        staged.write_at(self.written, data).map_err(storage)?;
-        self.written += data.len() as u64;
-        Ok(())
+        writer.add(piece).await
     }
 
-    fn finish(&mut self) -> Result<(), Failed> {
-        if let (Some(hash), Some(expected)) = (self.hash.take(), self.wanted.hash)
-            && Fingerprint::from_hash(hash.finalize().into()) != expected
-        {
-            return Err(Failed::Hash);
-        }
+    async fn finish(mut self) -> Result<(), Failed> {
         let Wanted { number, entry, .. } = self.wanted;
         if self.is_small() {
-            let placed = self.landing.staging.place_small(*number, entry, &self.gathered);
-            return self.landing.placed(self.wanted, placed);
+            let mut hash = self.hash();
+            return tokio::task::block_in_place(|| {
+                if let Some(hash) = &mut hash {
+                    hash.update(&self.gathered);
+                }
+                self.check(hash)?;
+                let placed = self.landing.staging.place_small(*number, entry, &self.gathered);
+                self.landing.placed(self.wanted, placed)
+            });
         }
-        self.write_gathered()?;
-        let Some(staged) = self.staged.take() else {
+        self.write_gathered().await?;
+        let Some(mut writer) = self.writer.take() else {
             return Err(Failed::Length);
         };
-        self.landing.placed(self.wanted, staged.finish(entry.mode, entry.mtime))
+        self.check(writer.end().await?)?;
+        let placed = tokio::task::block_in_place(|| writer.place(entry));
+        self.landing.placed(self.wanted, placed)
     }
-}
 
-impl Drop for Coming<'_> {
-    fn drop(&mut self) {
-        if let Some(staged) = self.staged.take() {
-            // What was written is not to be taken for content when the file comes again.
-            let _ = staged.discard(0..self.wanted.entry.size());
+    fn check(&self, hash: Option<Sha256>) -> Result<(), Failed> {
+        let found = hash.map(|hash| Fingerprint::from_hash(hash.finalize().into()));
+        match found == self.wanted.hash {
+            true => Ok(()),
+            false => Err(Failed::Hash),
         }
     }
 }

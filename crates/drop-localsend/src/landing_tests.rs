@@ -98,3 +98,45 @@ fn names_of_an_offer_are_bounded() {
     assert_eq!(plan.files.len() + plan.refused.len(), 500);
     assert!(plan.refused.iter().any(|why| why.ends_with("too many folders")));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_written_of_a_file_that_is_given_up_counts_for_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let destination = Destination::open(folder.path(), Options::default()).unwrap();
+    let plan = Plan::of(&[file("big", 40_000)], Rules::POSIX);
+    let taken = |_: &RelPath, _: &Existing| Answer::Skip;
+    let begun = Landing::begin(&destination, plan, Arc::new(Progress::new()), &taken, &Cancel::new());
+    let (landing, wanted) = begun.unwrap();
+    let wanted = wanted.values().next().unwrap();
+    let open = || landing.staging.open_file(wanted.number, &wanted.entry).unwrap();
+    let staged = open();
+    for pieces in 0..4 {
+        let mut writer = Writer::start(open(), None);
+        for _ in 0..pieces {
+            writer.add(Bytes::from(vec![1; 10_000])).await.unwrap();
+        }
+        // Some of it may wait still.
+        drop(writer);
+        assert_eq!(staged.missing(), [0..40_000]);
+    }
+    drop(staged);
+    let mut writer = Writer::start(open(), Some(Sha256::new()));
+    for piece in 0..4 {
+        writer.add(Bytes::from(vec![piece; 10_000])).await.unwrap();
+    }
+    let hash = writer.end().await.unwrap().unwrap();
+    writer.place(&wanted.entry).unwrap();
+    let placed = std::fs::read(folder.path().join("big")).unwrap();
+    assert_eq!(placed, [[0; 10_000], [1; 10_000], [2; 10_000], [3; 10_000]].concat());
+    assert_eq!(hash.finalize(), Sha256::digest(&placed));
+    // More than was offered is refused, and said by the next piece or at the end.
+    drop(landing);
+    let plan = Plan::of(&[file("short", 10)], Rules::POSIX);
+    let begun = Landing::begin(&destination, plan, Arc::new(Progress::new()), &taken, &Cancel::new());
+    let (landing, wanted) = begun.unwrap();
+    let wanted = wanted.values().next().unwrap();
+    let staged = landing.staging.open_file(wanted.number, &wanted.entry).unwrap();
+    let mut writer = Writer::start(staged, None);
+    writer.add(Bytes::from(vec![1; 11])).await.unwrap();
+    assert!(matches!(writer.end().await, Err(Failed::Storage(_))));
+}
