@@ -129,6 +129,7 @@ impl Certificate {
             .with_single_cert(self.chain.clone(), self.key.clone_key())
             .map_err(wrong("the certificate and its key"))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.enable_secret_extraction = true;
         Ok(Arc::new(config))
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls::ServerConfig;
 use sealway_drop::address::reachable;
 use sealway_drop::cancel::Cancel;
 use sealway_drop_transfer::dest::{self, Destination};
@@ -20,7 +21,6 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
 
 use crate::answer::{Client, Web, answer};
 use crate::certificate::Certificate;
@@ -106,7 +106,7 @@ pub struct Options {
 pub struct Server {
     listener: std::net::TcpListener,
     address: SocketAddr,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<ServerConfig>>,
     web: Arc<Web>,
 }
 
@@ -147,7 +147,7 @@ impl Server {
         Ok(Server {
             listener,
             address,
-            tls: config.map(TlsAcceptor::from),
+            tls: config,
             web: Arc::new(Web {
                 shared,
                 inbox,
@@ -253,7 +253,7 @@ impl Server {
 async fn connection(
     tcp: TcpStream,
     from: IpAddr,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<ServerConfig>>,
     web: Arc<Web>,
     alive: Alive,
     _place: Place,
@@ -273,7 +273,7 @@ async fn connection(
                 let _ = timeout(HEAD, socket.shutdown()).await;
                 return;
             }
-            let Ok(Ok(stream)) = timeout(HEAD, tls.accept(socket)).await else {
+            let Ok(Ok(stream)) = timeout(HEAD, sealway_tls_tokio::accept(tls, socket)).await else {
                 return;
             };
             Layer::Tls(Box::new(stream))

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use sealway_drop::lock;
+use sealway_tls_tokio::TlsStream;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
-use tokio_rustls::server::TlsStream;
 
 use crate::shared::read_at;
 use crate::telling::Report;
@@ -176,11 +176,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    pub(crate) fn new(mut layer: Layer, pieces: Pieces) -> Wire {
-        if let Layer::Tls(tls) = &mut layer {
-            // Records for one write, so that the system is called once for all of them.
-            tls.get_mut().1.set_buffer_limit(Some(BUFFER));
-        }
+    pub(crate) fn new(layer: Layer, pieces: Pieces) -> Wire {
         Wire {
             layer,
             pieces,
