@@ -26,6 +26,8 @@ pub(super) struct Rx {
     fresh: bool,
     /// The peer has said that nothing follows.
     end: bool,
+    /// What is to be said by the next read, since the last one had something to give.
+    failed: Option<Error>,
 }
 
 impl Rx {
@@ -39,10 +41,13 @@ impl Rx {
             wire: opened..buf.len(),
             fresh: !closed && !received.is_empty(),
             end: closed,
+            failed: None,
             buf,
         }
     }
 
+    /// Fills the caller's room as far as there is something to fill it with: from how much came some callers, hyper among them, judge
+    /// how much to ask for next.
     pub(super) fn poll_read<S: AsyncRead + Unpin>(
         &mut self,
         cx: &mut Context<'_>,
@@ -50,24 +55,48 @@ impl Rx {
         records: &mut Records,
         into: &mut ReadBuf<'_>,
     ) -> Poll<Result<(), Error>> {
-        loop {
-            if !self.plain.is_empty() {
-                self.take(into);
-                return Poll::Ready(Ok(()));
-            }
-            if self.fresh {
-                self.open(records)?;
-                continue;
-            }
-            if self.end || into.remaining() == 0 {
-                return Poll::Ready(Ok(()));
-            }
-            if into.remaining() < DIRECT {
-                ready!(self.poll_fill(cx, io))?;
-            } else if ready!(self.poll_direct(cx, io, records, into))? {
-                return Poll::Ready(Ok(()));
+        if let Some(error) = self.failed.take() {
+            return Poll::Ready(Err(error));
+        }
+        let before = into.filled().len();
+        while into.remaining() > 0 {
+            let step = self.poll_step(cx, io, records, into);
+            let has_some = into.filled().len() > before;
+            match step {
+                Poll::Ready(Ok(true)) => {}
+                Poll::Ready(Ok(false)) => break,
+                Poll::Ready(Err(error)) if has_some => {
+                    self.failed = Some(error);
+                    break;
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending if has_some => break,
+                Poll::Pending => return Poll::Pending,
             }
         }
+        Poll::Ready(Ok(()))
+    }
+
+    /// `false`: nothing follows.
+    fn poll_step<S: AsyncRead + Unpin>(
+        &mut self,
+        cx: &mut Context<'_>,
+        io: &mut S,
+        records: &mut Records,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<Result<bool, Error>> {
+        if !self.plain.is_empty() {
+            self.take(into);
+        } else if self.fresh {
+            self.open(records)?;
+        } else if self.end {
+            return Poll::Ready(Ok(false));
+        } else if into.remaining() < DIRECT {
+            ready!(self.poll_fill(cx, io))?;
+        } else {
+            ready!(self.poll_direct(cx, io, records, into))?;
+        }
+        Poll::Ready(Ok(true))
     }
 
     fn take(&mut self, into: &mut ReadBuf<'_>) {
@@ -105,14 +134,14 @@ impl Rx {
     }
 
     /// Reads into the caller's room, behind the beginning of a record if there is one, and opens what is whole there. The beginning of
-    /// the next record comes into the own buffer. `false`: nothing has come that the caller waits for.
+    /// the next record comes into the own buffer.
     fn poll_direct<S: AsyncRead + Unpin>(
         &mut self,
         cx: &mut Context<'_>,
         io: &mut S,
         records: &mut Records,
         into: &mut ReadBuf<'_>,
-    ) -> Poll<Result<bool, Error>> {
+    ) -> Poll<Result<(), Error>> {
         let at = into.filled().len();
         into.put_slice(&self.buf[self.wire.clone()]);
         let held = into.filled().len();
@@ -130,7 +159,7 @@ impl Rx {
         self.keep(&into.filled()[at + opened.consumed..]);
         self.end = opened.end;
         into.set_filled(at + opened.produced);
-        Poll::Ready(Ok(opened.produced > 0 || opened.end))
+        Poll::Ready(Ok(()))
     }
 
     fn keep(&mut self, rest: &[u8]) {

@@ -235,6 +235,41 @@ async fn what_comes_with_the_last_flight_is_not_lost() {
     }
 }
 
+/// A room that grows with what came, as hyper's does, is filled.
+#[tokio::test]
+async fn a_room_of_any_size_is_filled_if_there_is_as_much() {
+    let (mut near, mut far) = ends(&tls13(), true, 1 << 20).await;
+    far.write_all(&payload(500_000)).await.unwrap();
+    far.flush().await.unwrap();
+    let (mut at, mut size) = (0, 8 << 10);
+    while at + size <= 500_000 {
+        let mut room = vec![0; size];
+        assert_eq!(near.read(&mut room).await.unwrap(), size);
+        assert!(room == payload(500_000)[at..at + size]);
+        (at, size) = (at + size, 2 * size);
+    }
+    assert!(size > 2 * (64 << 10));
+}
+
+#[tokio::test]
+async fn what_came_before_an_error_is_handed_out_first() {
+    for room in [100_000, 1 << 20] {
+        let (mut near, far) = ends(&tls13(), true, 1 << 20).await;
+        let Theirs::Client(far) = far else { unreachable!() };
+        let (mut pipe, mut far) = far.into_inner();
+        io::Write::write_all(&mut far.writer(), &payload(50_000)).unwrap();
+        let mut wire = Vec::new();
+        while far.wants_write() {
+            far.write_tls(&mut wire).unwrap();
+        }
+        pipe.write_all(&wire).await.unwrap();
+        drop(pipe);
+        let mut room = vec![0; room];
+        assert_eq!(near.read(&mut room).await.unwrap(), 50_000);
+        assert_eq!(near.read(&mut room).await.unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    }
+}
+
 #[tokio::test]
 async fn an_end_without_a_farewell_is_an_error() {
     for room in [100, 1 << 20] {
