@@ -12,8 +12,8 @@ use tokio::task::JoinHandle;
 
 use super::Failed;
 
-/// Pieces that may wait for the disk. More would keep more memory busy, and no thread.
-const WAITING: usize = 4;
+/// Pieces that may wait for the disk, each of about 512 KiB. More would keep more memory busy, and no thread.
+const WAITING: usize = 2;
 
 /// Writes a file from its beginning on. Dropped before it is placed, what was written counts for nothing.
 pub(super) struct Writer {

@@ -271,6 +271,20 @@ async fn what_came_before_an_error_is_handed_out_first() {
 }
 
 #[tokio::test]
+async fn an_end_in_good_order_is_heard_in_a_room_of_any_size() {
+    for room in [100, 1 << 20] {
+        let (mut near, mut far) = ends(&tls13(), false, 1 << 20).await;
+        far.write_all(b"all").await.unwrap();
+        far.shutdown().await.unwrap();
+        drop(far);
+        let mut room = vec![0; room];
+        for wanted in [3, 0, 0] {
+            assert_eq!(near.read(&mut room).await.unwrap(), wanted);
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_end_without_a_farewell_is_an_error() {
     for room in [100, 1 << 20] {
         for cut in [0, 10] {
