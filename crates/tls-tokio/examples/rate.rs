@@ -6,8 +6,6 @@
 //! ratios are those within a round, to tokio-rustls at both ends. Writes and reads are 256 KiB; tokio-rustls has a read buffer and a
 //! buffer limit of as much. CPU time is that of both ends.
 
-#![allow(clippy::unwrap_used)]
-
 use std::env;
 use std::error::Error;
 use std::sync::Arc;

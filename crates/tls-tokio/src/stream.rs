@@ -67,11 +67,6 @@ impl<S> TlsStream<S> {
         }
     }
 
-    /// What is below.
-    pub fn get_ref(&self) -> &S {
-        &self.io
-    }
-
     /// The protocol that both ends agreed on by ALPN.
     pub fn alpn_protocol(&self) -> Option<&[u8]> {
         self.alpn.as_deref()
