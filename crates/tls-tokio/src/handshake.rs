@@ -84,7 +84,7 @@ impl Handshake {
     /// # Errors
     /// Those of rustls. The alert that the peer is owed is then the output. Afterwards this must not be called again.
     pub fn advance(&mut self, input: &mut [u8]) -> (usize, Result<Next, rustls::Error>) {
-        let mut used = 0;
+        let (mut used, mut announced) = (0, false);
         loop {
             let rest = input.get_mut(used..).unwrap_or_default();
             let (out, early, closed) = (&mut self.out, &mut self.early, &mut self.closed);
@@ -97,6 +97,8 @@ impl Handshake {
                 Ok(None) => {}
                 // A server may write before the client's last flight has come.
                 Ok(Some(Next::Done)) if self.common().is_handshaking() => return (used, Ok(Next::Read)),
+                // There may be an announcement to encode now.
+                Ok(Some(Next::Done)) if !announced => announced = true,
                 Ok(Some(next)) => return (used, Ok(next)),
                 Err(error) => {
                     self.encode_alert();
@@ -192,7 +194,12 @@ fn step<Data>(
                 None => break Ok(None),
             }
         },
-        Ok(ConnectionState::WriteTraffic(_)) => Ok(Some(Next::Done)),
+        Ok(ConnectionState::WriteTraffic(mut traffic)) => {
+            // The peer may have asked for a new key behind its last flight. Then rustls seals by that key already, and queues what
+            // announces it only once there is payload to seal. There is no room for this payload: nothing of it is sealed.
+            let _ = traffic.encrypt(&[0], &mut []);
+            Ok(Some(Next::Done))
+        }
         Ok(ConnectionState::PeerClosed) => {
             *closed = true;
             Ok(None)

@@ -235,6 +235,34 @@ async fn what_comes_with_the_last_flight_is_not_lost() {
     }
 }
 
+#[tokio::test]
+async fn a_request_for_new_keys_may_come_with_the_last_flight() {
+    for suite in &suites()[..2] {
+        let configs = configs(*suite, 2);
+        let (near, far) = duplex(1 << 20);
+        // Before the server reads again: the last flight, payload, the request and more payload come in one piece.
+        let talking = async {
+            let connector = TlsConnector::from(configs.client.clone());
+            let mut far = connector.connect(NAME.try_into().unwrap(), far).await.unwrap();
+            far.write_all(&payload(7)).await.unwrap();
+            far.get_mut().1.refresh_traffic_keys().unwrap();
+            far.write_all(&payload(9)).await.unwrap();
+            far.flush().await.unwrap();
+            far
+        };
+        let (near, mut far) = tokio::join!(crate::accept(configs.server.clone(), near), talking);
+        let mut near = near.unwrap();
+        let mut got = [0; 16];
+        near.read_exact(&mut got).await.unwrap();
+        assert!(got[..] == [payload(7), payload(9)].concat());
+        assert!(near.records.reply.is_empty(), "the handshake has not seen the request");
+        pass(&mut near, &mut far, &payload(50_000), 1000).await;
+        near.update_keys();
+        pass(&mut near, &mut far, &payload(50_000), 1000).await;
+        pass(&mut far, &mut near, &payload(50_000), 1000).await;
+    }
+}
+
 /// A room that grows with what came, as hyper's does, is filled.
 #[tokio::test]
 async fn a_room_of_any_size_is_filled_if_there_is_as_much() {
