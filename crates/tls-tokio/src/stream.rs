@@ -25,7 +25,8 @@ use tx::Tx;
 /// seals them as full records. What the socket does not take at once waits for the next write or flush. Requests of the peer for
 /// a new key are answered ahead of the next write or flush.
 ///
-/// It holds 32 KiB for reading once it was read in small pieces, and what its largest write needed.
+/// It holds 32 KiB for reading once it was read in small pieces. For writing it holds what its largest write needed; a flush leaves at
+/// most 64 KiB of that.
 pub struct TlsStream<S> {
     io: S,
     records: Records,

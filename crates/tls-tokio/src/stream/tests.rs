@@ -1,5 +1,7 @@
 //! Ends of ours against ends of tokio-rustls, over pipes that hand on bytes in odd pieces.
 
+mod writing;
+
 use std::future::poll_fn;
 use std::io::{ErrorKind, IoSlice};
 use std::pin::Pin;

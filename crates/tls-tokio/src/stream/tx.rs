@@ -14,6 +14,8 @@ use crate::Error;
 const MOST: usize = 16 * MAX_PLAIN;
 /// More than a record adds to its payload, bytes.
 const SPARE: usize = 48;
+/// The most memory that is kept while nothing is to be sent, bytes.
+const KEPT: usize = 64 << 10;
 
 /// What is to be sent.
 #[derive(Default)]
@@ -53,6 +55,9 @@ impl Tx {
     ) -> Poll<io::Result<()>> {
         self.take_reply(records);
         ready!(self.poll_drain(cx, io))?;
+        if self.out.capacity() > KEPT {
+            self.out = Vec::new();
+        }
         Pin::new(io).poll_flush(cx)
     }
 
