@@ -53,7 +53,10 @@ impl Tx {
         io: &mut S,
         records: &mut Records,
     ) -> Poll<io::Result<()>> {
-        self.take_reply(records);
+        // Nothing follows the end, not even an answer.
+        if !self.closed {
+            self.take_reply(records);
+        }
         ready!(self.poll_drain(cx, io))?;
         if self.out.capacity() > KEPT {
             self.out = Vec::new();
