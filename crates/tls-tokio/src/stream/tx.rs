@@ -79,7 +79,7 @@ impl Tx {
         Pin::new(io).poll_shutdown(cx).map_err(Error::Io)
     }
 
-    /// Tells the peer why TLS is over, if it is owed that, as far as that can be written at once.
+    /// Tells the peer why TLS is over, if it is owed that: at once as far as that can be written, else with the next flush.
     pub(super) fn give_up<S: AsyncWrite + Unpin>(
         &mut self,
         cx: &mut Context<'_>,
@@ -90,9 +90,12 @@ impl Tx {
         if mem::replace(&mut self.closed, true) {
             return;
         }
+        // If something is unsent, a writer may wait for the socket: its waker must not be replaced. Its flush sends the alert too.
+        let is_idle = self.sent == self.out.len();
         self.take_reply(records);
         if let Some(alert) = error.alert()
             && records.push(ALERT, &alert.message(), &mut self.out).is_ok()
+            && is_idle
         {
             let _ = self.poll_drain(cx, io);
         }
