@@ -55,8 +55,9 @@ impl Handshake {
     /// Of a client, with a server of this name.
     ///
     /// # Errors
-    /// If the configuration allows none.
+    /// If the configuration allows none, or not that secrets are taken out.
     pub fn client(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Handshake, rustls::Error> {
+        may_extract(config.enable_secret_extraction)?;
         Ok(Handshake::new(Side::Client(UnbufferedClientConnection::new(
             config, name,
         )?)))
@@ -65,8 +66,9 @@ impl Handshake {
     /// Of a server.
     ///
     /// # Errors
-    /// If the configuration allows none.
+    /// If the configuration allows none, or not that secrets are taken out.
     pub fn server(config: Arc<ServerConfig>) -> Result<Handshake, rustls::Error> {
+        may_extract(config.enable_secret_extraction)?;
         Ok(Handshake::new(Side::Server(UnbufferedServerConnection::new(config)?)))
     }
 
@@ -147,8 +149,7 @@ impl Handshake {
     /// The records that follow, after [`Next::Done`].
     ///
     /// # Errors
-    /// [`Error::Handshake`] if it is not through, or if the configuration does not allow that secrets are taken out;
-    /// [`Error::Records`] as [`kernel::after`].
+    /// [`Error::Handshake`] if it is not through; [`Error::Records`] as [`kernel::after`].
     pub fn finish(self) -> Result<Through, Error> {
         let (secrets, kernel) = match self.side {
             Side::Client(connection) => {
@@ -165,6 +166,17 @@ impl Handshake {
             early: self.early,
             closed: self.closed,
         })
+    }
+}
+
+/// Without this a handshake would be of no use once it is through.
+fn may_extract(enabled: bool) -> Result<(), rustls::Error> {
+    match enabled {
+        true => Ok(()),
+        false => {
+            let what = "the configuration must allow that secrets are taken out (enable_secret_extraction)";
+            Err(rustls::Error::General(what.into()))
+        }
     }
 }
 
@@ -204,6 +216,7 @@ fn step<Data>(
             *closed = true;
             Ok(None)
         }
+        Ok(ConnectionState::Closed) => Err(rustls::Error::General("TLS that both ends have closed already".into())),
         Ok(_) => Err(rustls::Error::General("early data that was not offered".into())),
     };
     (discard, next)

@@ -8,11 +8,11 @@
 //! | [`error`] | what can go wrong |
 //!
 //! [`accept`] and [`connect`] take the configurations of rustls. They must allow that secrets are taken out
-//! (`enable_secret_extraction`). There is no early data. The handshake has no time limit of its own.
+//! (`enable_secret_extraction`): with others nothing is sent. There is no early data. The handshake has no time limit of its own.
 //!
 //! An end without `close_notify` is [`UnexpectedEof`](std::io::ErrorKind::UnexpectedEof), so a part is never taken for the whole. Errors
 //! of TLS are [`InvalidData`](std::io::ErrorKind::InvalidData); inside is a [`rustls::Error`] for a handshake that failed and for an
-//! alert that was received, a [`sealway_tls::Error`] for everything else. The peer is told why by an alert.
+//! alert that was received, a [`sealway_tls::Error`] for everything else. The peer is told why by an alert, if that can be sent.
 
 #![forbid(unsafe_code)]
 
@@ -41,7 +41,7 @@ const MAX_HELD: usize = 96 << 10;
 /// Accepts TLS on a connection that came.
 ///
 /// # Errors
-/// If the handshake fails, or the connection does. The peer has been sent the alert that it is owed.
+/// If the handshake fails, or the connection does. The alert that the peer is owed is sent, if that can be.
 pub async fn accept<S>(config: Arc<ServerConfig>, io: S) -> io::Result<TlsStream<S>>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -54,7 +54,7 @@ where
 /// A server that refuses the certificate of this end says so only after the handshake of TLS 1.3: as the error of the first read.
 ///
 /// # Errors
-/// If the handshake fails, or the connection does. The peer has been sent the alert that it is owed.
+/// If the handshake fails, or the connection does. The alert that the peer is owed is sent, if that can be.
 pub async fn connect<S>(config: Arc<ClientConfig>, name: ServerName<'static>, io: S) -> io::Result<TlsStream<S>>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -96,10 +96,8 @@ where
             Next::Read => {
                 if filled == input.len() {
                     if filled >= MAX_HELD {
-                        return Err(io::Error::new(
-                            io::ErrorKind::InvalidData,
-                            "TLS handshake message too long",
-                        ));
+                        let what = "TLS handshake message too long";
+                        return Err(Error::Handshake(rustls::Error::General(what.into())).into());
                     }
                     input.resize((2 * filled).min(MAX_HELD), 0);
                 }

@@ -402,15 +402,36 @@ async fn a_handshake_that_fails_says_why_at_both_ends() {
 }
 
 #[tokio::test]
-async fn secrets_that_may_not_be_taken_out_are_an_error() {
+async fn secrets_that_may_not_be_taken_out_are_an_error_before_anything_is_sent() {
     let configs = tls13();
     let mut server = ServerConfig::clone(&configs.server);
     server.enable_secret_extraction = false;
-    let (near, far) = duplex(1 << 20);
-    let connector = TlsConnector::from(configs.client.clone());
-    let name = NAME.try_into().unwrap();
-    let (near, _far) = tokio::join!(crate::accept(Arc::new(server), near), connector.connect(name, far));
-    assert_eq!(near.unwrap_err().kind(), ErrorKind::InvalidData);
+    let mut client = ClientConfig::clone(&configs.client);
+    client.enable_secret_extraction = false;
+    // Nobody is at the other end.
+    let (near, mut far) = duplex(1 << 20);
+    let accepted = crate::accept(Arc::new(server), near).await;
+    assert_eq!(accepted.unwrap_err().kind(), ErrorKind::InvalidData);
+    assert_eq!(far.read(&mut [0; 8]).await.unwrap(), 0);
+    let (near, mut far) = duplex(1 << 20);
+    let dialled = crate::connect(Arc::new(client), NAME.try_into().unwrap(), near).await;
+    assert_eq!(dialled.unwrap_err().kind(), ErrorKind::InvalidData);
+    assert_eq!(far.read(&mut [0; 8]).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_message_without_an_end_is_an_error_of_the_handshake() {
+    let (near, mut far) = duplex(1 << 20);
+    // A message of 60,000 bytes in records of one byte each: they are more than is held of it.
+    far.write_all(&[22, 3, 1, 0, 1, 1, 22, 3, 1, 0, 3, 0, 234, 96])
+        .await
+        .unwrap();
+    far.write_all(&[22, 3, 1, 0, 1, 0].repeat(40_000)).await.unwrap();
+    let error = crate::accept(tls13().server, near).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidData);
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let wanted = rustls::Error::General("TLS handshake message too long".into());
+    assert_eq!(inner, Some(&wanted));
 }
 
 #[tokio::test]
