@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::Failed;
 
-/// Pieces that may wait for the disk, each of about 512 KiB. More would keep more memory busy, and no thread.
+/// Pieces that may wait for the disk, mostly a few hundred KiB each and always below 1 MiB. More would keep more memory busy, and no thread.
 const WAITING: usize = 2;
 
 /// Writes a file from its beginning on. Dropped before it is placed, what was written counts for nothing.
@@ -109,7 +109,8 @@ impl Drop for Writer {
             return;
         }
         // What was written is not to be taken for content when the file comes again, and what waits is not to be written over that.
-        lock(&self.shared.state).over = true;
+        let mut state = lock(&self.shared.state);
+        state.over = true;
         let staged = &self.shared.staged;
         let _ = staged.discard(0..staged.size());
     }
