@@ -78,7 +78,7 @@ pub(crate) struct Cipher {
 /// Shortest message that our own kernels take from the library, bytes, on a CPU that does 512 bits in two halves: where
 /// they overtake it with a resident key. Elsewhere they are ahead at any length, and the library's key is never made.
 ///
-/// Measured with `examples/batch_speed single` on Zen 4: below, the library's blocks of four are sooner done; at 1024 bytes
+/// Measured with `examples/jobs_speed single` on Zen 4: below, the library's blocks of four are sooner done; at 1024 bytes
 /// it is 3% ahead, at 1500 level, at 2048 11% behind, at 16 KiB 46%. On Emerald Rapids the library is behind by 35% at 0
 /// and 64 bytes, 27% at 1024, 51% at 2048 and 100% at 16 KiB.
 const OWN_FROM: usize = 1408;

@@ -96,7 +96,7 @@ impl Backend {
         }
     }
 
-    /// Messages from which on a batch is faster than one after the other. Measured with `examples/batch_speed fixed128x4` and
+    /// Messages from which on a batch is faster than one after the other. Measured with `examples/jobs_speed fixed128x4` and
     /// the like: on Zen 4, four messages of 128 bytes take 204 ns each in a batch, 207 ns alone; on Emerald Rapids, four of 64 to 300
     /// bytes take 0.81 to 0.97 of the batch's time alone, and six 1.3 to 1.7 of it.
     const FEW: usize = 5;

@@ -1,6 +1,7 @@
-//! Measures ChaCha20-Poly1305, many small messages and one large one, against other libraries in the same run.
+//! Measures ChaCha20-Poly1305, many small messages and one large one, against other libraries in the same run; and AES-GCM in
+//! jobs against a plain loop over the library that does them.
 //!
-//! `cargo run --release -p sealway-aead --example batch_speed [FILTER]`. Subjects take turns within each round, and the
+//! `cargo run --release -p sealway-aead --example jobs_speed [FILTER]`. Subjects take turns within each round, and the
 //! figures are medians of the rounds, or with `FASTEST=1` the fastest round. `SOLO=1` leaves the peers out. Every
 //! subject's output is compared with the first one's in the timed configuration. `SEALWAY_CPU_DISABLE=avx512` and the like
 //! choose the backend.
@@ -16,6 +17,9 @@ use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use ring::aead as ring_aead;
 use sealway_aead::batch::{Engine, Job, Keys, Memory, Report, Slot, Status};
 use sealway_aead::{Nonce, OpeningKey, SealingKey, Suite, Tag};
+
+#[path = "jobs_speed/gcm.rs"]
+mod gcm;
 
 /// Rounds of which the median is taken.
 const ROUNDS: usize = 61;
@@ -388,6 +392,20 @@ fn main() {
         if wanted(&name) {
             packets(&format!("{count} of {len} B"), &mut Packets::new(count, |_| len));
         }
+    }
+    for (len, count) in [(64, 1), (64, 16), (64, 4096), (1024, 256)] {
+        if wanted(&format!("gcm{len}")) {
+            gcm::race(
+                &format!("AES-128-GCM, {count} of {len} B"),
+                &mut Packets::new(count, |_| len),
+            );
+        }
+    }
+    if wanted("gcmmix") {
+        gcm::race(
+            "AES-128-GCM, mix, batch 4096",
+            &mut Packets::new(4096, Generator::packet),
+        );
     }
     for len in [
         0,

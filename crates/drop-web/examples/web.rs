@@ -1,6 +1,6 @@
 //! Serves a folder and nothing else, so that it is built in a fraction of the time: for `scripts/measure-web`, whose words it takes.
 //!
-//! `serve share --http FOLDER --listen ADDRESS --json [--plain]`
+//! `web share --http FOLDER --listen ADDRESS --json [--plain]`
 
 use std::error::Error;
 use std::path::PathBuf;
