@@ -5,7 +5,7 @@ use std::ops::Range;
 use sealway_cuda::Error;
 use sealway_cuda::device::{Buffer, Device, DeviceInfo, Event, Launch, Pinned, Queue, Span};
 
-/// Every byte of its memory is 1, which is what a status of done is.
+/// Every byte that it gives back is 1, which is what a status of done is.
 #[derive(Debug)]
 pub(crate) struct Nothing {
     info: DeviceInfo,
@@ -59,7 +59,8 @@ impl Device for Nothing {
         Ok(())
     }
 
-    fn copy_out(&mut self, _: Queue, _: Span, _: Pinned, _: usize) -> Result<(), Error> {
+    fn copy_out(&mut self, _: Queue, span: Span, to: Pinned, at: usize) -> Result<(), Error> {
+        self.pinned[to.0 as usize][at..at + span.len].fill(1);
         Ok(())
     }
 

@@ -1,7 +1,8 @@
 //! Slabs of an executor: which are in use, and what is under way in them.
 
 use sealway_aead::batch::{Job, Status};
-use zeroize::{Zeroize, Zeroizing};
+use sealway_aead::wipe;
+use zeroize::Zeroizing;
 
 use super::super::BatchCounters;
 use super::super::executor::{Executor, ExecutorFailure};
@@ -98,14 +99,16 @@ impl Crypt {
         let used = std::mem::take(&mut slabs.uses[slab as usize]);
         if let (Some(elsewhere), None) = (&mut self.elsewhere, used.saved) {
             let executor = &mut elsewhere.executor;
-            // What the executor made of the packets, and the packets.
-            for done in [true, false] {
-                if !done {
-                    executor.clear_slab(slab as usize);
-                }
-                let memory = executor.slab_mut(slab as usize);
-                let filled = filled.min(memory.len());
-                memory[..filled].zeroize();
+            // What the executor made of the packets, and the packets: the same memory, if it was not asked.
+            let made = executor.slab_mut(slab as usize);
+            let filled = filled.min(made.len());
+            wipe::zero(&mut made[..filled]);
+            let made = made.as_ptr();
+            executor.clear_slab(slab as usize);
+            let written = executor.slab_mut(slab as usize);
+            if written.as_ptr() != made {
+                let filled = filled.min(written.len());
+                wipe::zero(&mut written[..filled]);
             }
         }
         if (slab as usize) < slabs.count {
