@@ -150,6 +150,11 @@ impl Crypt {
             return false;
         }
         self.counters.runs += 1;
+        if self.elsewhere.is_none() {
+            let done = self.process(jobs, arena, statuses);
+            self.under_way = false;
+            return done;
+        }
         let share = self.start(jobs, arena);
         let (theirs, ours) = statuses.split_at_mut(share);
         let own = self.process(&jobs[share..], arena, ours);

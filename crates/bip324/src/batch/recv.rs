@@ -443,10 +443,8 @@ impl RecvSide {
         });
         crypt.counters.packets_received += opened;
         crypt.counters.decoys_received += decoys;
-        if sheets.is_idle() {
-            for slot in retired.drain(..) {
-                crypt.clear(slot);
-            }
+        if sheets.is_idle() && !retired.is_empty() {
+            retired.drain(..).for_each(|slot| crypt.clear(slot));
         }
     }
 

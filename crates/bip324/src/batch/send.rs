@@ -272,8 +272,8 @@ impl SendSide {
         }
         let (states, failed) = (&self.states, &mut self.failed);
         self.sheets.finish(crypt, last, |done| take(states, failed, done));
-        for slot in self.retired.drain(..) {
-            crypt.clear(slot);
+        if !self.retired.is_empty() {
+            self.retired.drain(..).for_each(|slot| crypt.clear(slot));
         }
     }
 

@@ -50,6 +50,7 @@ impl Sheet {
     }
 
     /// Gives it to the executor, if it is in a slab and better done there.
+    #[inline]
     fn start(&mut self, crypt: &mut Crypt, more: bool) -> bool {
         if let Place::Slab(slab) = self.place
             && !self.stays
@@ -78,6 +79,7 @@ impl Sheet {
     }
 
     /// Shows its jobs, if they are done, and forgets them.
+    #[inline]
     fn show(&mut self, arena: &mut [u8], crypt: &mut Crypt, each: &mut impl FnMut(Finished<'_>)) {
         let Stage::Done(all) = self.stage else {
             return;
@@ -313,9 +315,11 @@ impl Sheets {
 
     /// Forgets all packets, which are done.
     pub(super) fn recycle(&mut self, crypt: &mut Crypt) {
-        self.note();
-        for (slab, filled) in self.held.drain(..) {
-            crypt.release_slab(slab, filled);
+        if !self.held.is_empty() {
+            self.note();
+            for (slab, filled) in self.held.drain(..) {
+                crypt.release_slab(slab, filled);
+            }
         }
         self.own = 0;
         (self.open.place, self.open.filled) = (Place::Arena, 0);

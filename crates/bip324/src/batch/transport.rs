@@ -261,7 +261,9 @@ impl BatchTransport {
     /// Connections that ended are told by [`BatchTransport::poll_closed`]; what came on them before is among the messages.
     pub fn open(&mut self) -> Incoming<'_> {
         self.recv.crypt(&mut self.crypt, true);
-        self.recv.failed.append(&mut self.recv.doomed);
+        if !self.recv.doomed.is_empty() {
+            self.recv.failed.append(&mut self.recv.doomed);
+        }
         self.settle();
         self.recv.show(&mut self.crypt);
         self.open_by = None;
@@ -342,7 +344,15 @@ impl BatchTransport {
     }
 
     /// Ends the connections that cannot go on.
+    #[inline]
     fn settle(&mut self) {
+        if !self.recv.failed.is_empty() || !self.send.failed.is_empty() {
+            self.end_failed();
+        }
+    }
+
+    #[cold]
+    fn end_failed(&mut self) {
         while let Some((id, error)) = self.recv.failed.pop().or_else(|| self.send.failed.pop()) {
             if self.recv.generation(id.index()) == Some(id.generation) && self.send.holds(id) {
                 self.end(id);
