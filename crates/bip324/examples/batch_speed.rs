@@ -11,7 +11,8 @@
 //! Subjects take turns within each round; figures are medians of the rounds, or with `FASTEST=1` the fastest round.
 //! `SOLO=1` leaves the others out, `GROUPED=1` submits the packets of a connection one after the other, `DECOYS=20` makes
 //! as many of a hundred packets decoys of U[0,64] bytes. `engine` is the batch AEAD alone, with one key a connection and nothing of BIP324:
-//! what is above it is the cost of planning and delivering. `SEALWAY_CPU_DISABLE=avx512` and the like choose the backend.
+//! what is above it is the cost of planning and delivering. `CREW=N` adds a transport in a crew of N more threads; with
+//! `CREW=0` nobody helps, and its packets go through slabs all the same. `SEALWAY_CPU_DISABLE=avx512` and the like choose the backend.
 
 #![allow(clippy::unwrap_used)]
 
@@ -22,7 +23,7 @@ use aws_lc_rs::aead as aws;
 use bip324::{CipherSession, GarbageResult, Handshake, InboundCipher, Initialized, OutboundCipher, VersionResult};
 use sealway_aead::batch::{Engine, Job, Keys, Memory, Slot, Status};
 use sealway_aead::{Nonce, Suite};
-use sealway_bip324::batch::{BatchOptions, BatchTransport, ConnectionId};
+use sealway_bip324::batch::{Backend, BatchOptions, BatchTransport, ConnectionId, Crew, Routing};
 use sealway_bip324::fschacha::{RecvChain, SendChain};
 use sealway_bip324::{Kind, OVERHEAD};
 
@@ -145,9 +146,12 @@ impl Load {
 /// Does a round; gives the seconds of sealing and of opening.
 type Subject<'a> = (&'static str, Box<dyn FnMut() -> (f64, f64) + 'a>);
 
-fn ours(load: &Load) -> Subject<'_> {
+fn ours<'a>(name: &'static str, load: &'a Load, crew: Option<&Crew>) -> Subject<'a> {
     let mut generator = Generator(7);
     let mut batch = BatchTransport::new(BatchOptions::default()).unwrap();
+    if let Some(crew) = crew {
+        batch.set_executor(Box::new(crew.member()), Routing::Always);
+    }
     let ids: Vec<ConnectionId> = (0..load.connections)
         .map(|_| {
             let (lengths, contents) = (generator.key(), generator.key());
@@ -195,7 +199,7 @@ fn ours(load: &Load) -> Subject<'_> {
         assert!(batch.poll_closed().is_none());
         (seal, open)
     };
-    ("sealway", Box::new(run))
+    (name, Box::new(run))
 }
 
 /// The batch AEAD alone.
@@ -381,7 +385,16 @@ fn bip324_loop(load: &Load) -> Subject<'_> {
 }
 
 fn race(load: &Load) {
-    let mut subjects = vec![ours(load)];
+    let mut subjects = vec![ours("sealway", load, None)];
+    let helpers: Option<usize> = std::env::var("CREW").ok().map(|text| text.parse().unwrap());
+    if let Some(helpers) = helpers {
+        let crew = Crew::new(Backend::best());
+        for _ in 0..helpers {
+            let crew = crew.clone();
+            std::thread::spawn(move || crew.work());
+        }
+        subjects.push(ours("crew", load, Some(&crew)));
+    }
     if std::env::var_os("SOLO").is_none() {
         subjects.extend([engine(load), aws_loop(load), bip324_loop(load)]);
     }

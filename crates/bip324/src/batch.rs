@@ -14,7 +14,7 @@
 //!    nothing of that connection is delivered from it on, its keys are wiped, and no other connection notices.
 //!
 //! There are no sockets and no clock in here, and no global state: give each thread a transport of its own. [`Shards`] are one
-//! for each thread, and share connections out to them.
+//! for each thread, and share connections out to them; in a [`Crew`], threads with nothing to do take over packets of the others.
 //!
 //! ```
 //! use sealway_bip324::Kind;
@@ -90,6 +90,7 @@
 //! ```
 
 mod costs;
+mod crew;
 mod crypt;
 #[cfg(feature = "cuda")]
 mod cuda;
@@ -109,6 +110,7 @@ mod stock;
 mod transport;
 
 pub use costs::{Costs, CostsError, Line};
+pub use crew::{Crew, CrewMember};
 pub use executor::{Executor, ExecutorFailure, Stopped};
 pub use id::ConnectionId;
 pub use incoming::{Incoming, Message};

@@ -90,6 +90,14 @@ impl Job {
         self
     }
 
+    /// The same job in another table of keys, which has its key in `slot`. With another key there it would be another job, whose
+    /// nonce nobody vouches for.
+    #[must_use]
+    #[inline]
+    pub const fn moved_to(&self, slot: Slot) -> Self {
+        Job { slot, ..*self }
+    }
+
     /// The slot of its key.
     #[inline]
     pub const fn slot(&self) -> Slot {

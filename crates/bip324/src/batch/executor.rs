@@ -136,6 +136,11 @@ pub trait Executor: Send {
         &mut []
     }
 
+    /// True if a slab that is started now is worked on at once. If not, whoever asks does it himself.
+    fn is_idle(&mut self) -> bool {
+        true
+    }
+
     /// Begins with the jobs of a free slab, of which the first `filled` bytes were written.
     ///
     /// # Errors

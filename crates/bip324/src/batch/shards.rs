@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use crate::Error;
 use crate::fschacha::{RecvChain, SendChain};
 
-use super::{BatchCounters, BatchOptions, BatchTransport, ConnectionId};
+use super::{BatchCounters, BatchOptions, BatchTransport, ConnectionId, Crew, Routing};
 
 /// A connection of [`Shards`].
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -20,7 +20,8 @@ pub struct ShardedId {
 ///
 /// Shards have nothing in common, so a packet meets no lock and no memory that another thread writes to, and what is true
 /// of a [`BatchTransport`] is true of each: results in order, connection by connection. Each may have an executor of its
-/// own; several engines on one device share it. Threads are the caller's: one shard, or many, is used alike.
+/// own; several engines on one device share it. Threads are the caller's: one shard, or many, is used alike. Where some have
+/// more to do than others, a [`Crew`] evens it out.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -103,6 +104,13 @@ impl Shards {
     /// All transports, to be handed to threads.
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = &mut BatchTransport> {
         self.shards.iter_mut()
+    }
+
+    /// Has idle threads of a crew take over work of busy shards, in place of an executor that a shard had.
+    pub fn join(&mut self, crew: &Crew) {
+        for transport in &mut self.shards {
+            transport.set_executor(Box::new(crew.member()), Routing::Always);
+        }
     }
 
     /// What all of them have done, added up.

@@ -1,0 +1,277 @@
+//! Transports whose threads help each other: the same bytes, in order, whoever makes them.
+#![allow(clippy::unwrap_used)]
+
+#[path = "common/both.rs"]
+mod both;
+mod common;
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use both::{Both, HALF, chains};
+use sealway_aead::batch::{Job, Slot, Status};
+use sealway_aead::{Nonce, Suite};
+use sealway_bip324::batch::{Backend, BatchOptions, BatchTransport, Costs, Crew, Executor, Routing, Shards};
+use sealway_bip324::{Error, Kind, PacketSealer};
+
+/// Calls `work` beside so many threads that help and have nothing to do yet.
+fn beside(helpers: usize, work: impl FnOnce(&Crew)) {
+    let crew = Crew::new(Backend::best());
+    thread::scope(|scope| {
+        // Also if a test fails: the scope waits for all threads.
+        let _close = Close(&crew);
+        for _ in 0..helpers {
+            scope.spawn(|| crew.work());
+        }
+        wait_for(&crew, helpers);
+        work(&crew);
+    });
+    assert_eq!(crew.idle(), 0);
+}
+
+struct Close<'a>(&'a Crew);
+
+impl Drop for Close<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+fn wait_for(crew: &Crew, idle: usize) {
+    while crew.idle() < idle {
+        thread::yield_now();
+    }
+}
+
+/// So many packets that several slabs are full, on a few connections.
+fn rounds(both: &mut Both) {
+    for count in [1, 3000, 20, 9000, 0, 700] {
+        both.batch.begin_seal();
+        both.round(count);
+    }
+}
+
+#[test]
+fn one_thread_and_many_give_the_same() {
+    for helpers in [0, 1, 3] {
+        beside(helpers, |crew| {
+            for routing in [Routing::Always, HALF] {
+                wait_for(crew, helpers);
+                let mut both = Both::new(3);
+                both.set(crew.member(), routing);
+                rounds(&mut both);
+                let counters = both.batch.counters();
+                assert_eq!((counters.fallbacks, counters.connections_failed), (0, 0));
+                assert_eq!(counters.executor_jobs > 0, helpers > 0, "{helpers} {counters:?}");
+                assert_eq!(counters.executor_jobs + counters.processor_jobs, 2 * 12_721);
+            }
+        });
+    }
+}
+
+/// Every shard has a thread and more to do than the next; one connection is forged.
+#[test]
+fn shards_with_unequal_loads() {
+    const SHARDS: usize = 3;
+    beside(1, |crew| {
+        let mut shards = Shards::new(&BatchOptions::default(), NonZeroUsize::new(SHARDS).unwrap()).unwrap();
+        shards.join(crew);
+        let ids: Vec<_> = (0..SHARDS)
+            .map(|n| {
+                let (send, recv) = chains(n);
+                shards.add(send, recv, &[]).unwrap()
+            })
+            .collect();
+        thread::scope(|scope| {
+            for (shard, transport) in shards.iter_mut().enumerate() {
+                let id = ids[shard].id;
+                scope.spawn(move || echo(transport, id, shard, 200 + 3000 * shard));
+            }
+        });
+        let counters = shards.counters();
+        assert_eq!(counters.packets_received, 5 * (600 + 9000));
+        assert_eq!((counters.fallbacks, counters.connections_failed), (0, 0));
+    });
+}
+
+/// A connection that hears itself, and beside it the sealer that says what is right.
+fn echo(transport: &mut BatchTransport, id: sealway_bip324::batch::ConnectionId, keys: usize, count: usize) {
+    let mut sealer = PacketSealer::new(chains(keys).0);
+    for turn in 0..5 {
+        let mut want = Vec::new();
+        let contents = |n: usize| vec![(n + turn) as u8; n % 300];
+        for n in 0..count {
+            transport.submit(id, Kind::Genuine, &contents(n)).unwrap();
+            sealer.seal(Kind::Genuine, &[], &contents(n), &mut want).unwrap();
+        }
+        let wire: Vec<u8> = transport
+            .seal()
+            .iter()
+            .flat_map(|output| output.slices().flatten().copied().collect::<Vec<_>>())
+            .collect();
+        assert!(wire == want, "{keys}");
+        transport.receive(id, &wire).unwrap();
+        transport.begin_open();
+        let opened = transport.open();
+        assert_eq!(opened.len(), count);
+        assert!(
+            opened
+                .iter()
+                .enumerate()
+                .all(|(n, message)| message.contents == contents(n))
+        );
+    }
+}
+
+/// A forged packet in a slab that another thread opens ends its connection there, and no other.
+#[test]
+fn a_forged_packet() {
+    for helpers in [0, 2] {
+        beside(helpers, |crew| {
+            let mut both = Both::new(2);
+            both.set(crew.member(), Routing::Always);
+            let mut want = both.submit_some(6000);
+            assert!(both.sealed() == want);
+            wait_for(crew, helpers);
+            let at = want[1].len() / 2;
+            want[1][at] ^= 1;
+            for (id, wire) in both.ids.iter().zip(&want) {
+                for piece in wire.chunks(50_000) {
+                    // The forged one may have been found already.
+                    let received = both.batch.receive(*id, piece);
+                    assert!(received.is_ok() || *id == both.ids[1], "{received:?}");
+                }
+            }
+            let (first, second) = (both.ids[0], both.ids[1]);
+            let of = |incoming: sealway_bip324::batch::Incoming<'_>, id| {
+                incoming.iter().filter(|message| message.id == id).count()
+            };
+            let incoming = both.batch.open();
+            let (all, some) = (of(incoming, first), of(incoming, second));
+            assert!(all > 2000 && some > 500 && some < 2500, "{all} {some}");
+            assert!(matches!(
+                both.batch.poll_closed(),
+                Some((id, Error::Unauthentic | Error::PacketTooLong { .. })) if id == second
+            ));
+            assert_eq!(both.batch.poll_closed(), None);
+            assert!(both.batch.executor_failure().is_none());
+        });
+    }
+}
+
+/// A transport goes on without its crew, and without its member.
+#[test]
+fn a_crew_that_leaves() {
+    let mut both = Both::new(2);
+    beside(2, |crew| {
+        both.set(crew.member(), Routing::Always);
+        rounds(&mut both);
+    });
+    rounds(&mut both);
+    beside(1, |crew| {
+        both.set(crew.member(), Routing::Always);
+        let want = both.submit_some(8000);
+        // What is under way comes back first.
+        both.batch.remove_executor();
+        assert!(both.sealed() == want);
+        for (id, wire) in both.ids.iter().zip(&want) {
+            both.batch.receive(*id, wire).unwrap();
+        }
+        assert_eq!(both.batch.open().len(), 8000);
+        rounds(&mut both);
+        // Dropped while a slab is under way.
+        let mut other = Both::new(1);
+        other.set(crew.member(), Routing::Always);
+        let _ = other.submit_some(5000);
+        other.batch.begin_seal();
+    });
+    assert!(both.batch.executor_failure().is_none());
+}
+
+/// A thread helps only as long as it says, and stops when it is woken.
+#[test]
+fn a_thread_that_has_other_work() {
+    let crew = Crew::new(Backend::best());
+    let goes_on = AtomicBool::new(true);
+    thread::scope(|scope| {
+        let helper = scope.spawn(|| crew.work_while(|| goes_on.load(Ordering::SeqCst)));
+        wait_for(&crew, 1);
+        let mut both = Both::new(1);
+        both.set(crew.member(), Routing::Always);
+        both.round(6000);
+        assert!(both.batch.counters().executor_jobs > 0);
+        goes_on.store(false, Ordering::SeqCst);
+        helper.thread().unpark();
+        helper.join().unwrap();
+        assert_eq!(crew.idle(), 0);
+        both.round(3000);
+    });
+}
+
+/// Room for a packet holds nothing of the packets before, whoever worked on those.
+#[test]
+fn room_in_a_slab_is_empty() {
+    for helpers in [0, 1] {
+        beside(helpers, |crew| {
+            let mut both = Both::new(1);
+            both.set(crew.member(), Routing::Always);
+            for _ in 0..3 {
+                both.round(4000);
+                wait_for(crew, helpers);
+            }
+            let id = both.ids[0];
+            // Gives back the slabs of what was opened, and of what was sealed.
+            both.batch.receive(id, &[]).unwrap();
+            assert!(both.batch.open().is_empty());
+            for _ in 0..40 {
+                let room = both.batch.reserve(id, Kind::Genuine, 20_000).unwrap();
+                assert!(room.iter().all(|&byte| byte == 0));
+            }
+        });
+    }
+}
+
+/// Its costs can be measured, with and without a thread that helps.
+#[test]
+fn costs_of_a_crew() {
+    for helpers in [0, 1] {
+        beside(helpers, |crew| {
+            let begin = std::time::Instant::now();
+            let costs = Costs::measure(&mut crew.member(), Backend::best(), &mut || begin.elapsed()).unwrap();
+            assert!(costs.cpu.job > 0 || costs.cpu.byte > 0);
+        });
+    }
+}
+
+/// What breaks a rule is refused, and the slab is as it was written.
+#[test]
+fn jobs_that_break_a_rule() {
+    let crew = Crew::new(Backend::best());
+    let mut member = crew.member();
+    let job = |slot, end| {
+        let nonce = Nonce::assume_unique(Suite::ChaCha20Poly1305, &[1; 12]).unwrap();
+        [Job::seal(Slot(slot), nonce, 0..end, 0)]
+    };
+    member.set_key(Slot(70), &[1; 32]);
+    member.slab_mut(0)[..100].fill(7);
+    let mut statuses = [Status::Failed];
+    for slot in [0, 71, u32::MAX] {
+        assert!(member.start_slab(0, 100, &job(slot, 50)).is_err(), "{slot}");
+        assert!(member.finish_slab(0, &mut statuses).is_err());
+    }
+    // Longer than what was written.
+    member.start_slab(0, 100, &job(70, 90)).unwrap();
+    assert!(member.slab(0).is_empty() && member.start_slab(0, 100, &job(70, 50)).is_err());
+    assert!(member.finish_slab(0, &mut statuses).is_err());
+    assert!(member.slab(0)[..100] == [7; 100]);
+    member.start_slab(0, 100, &job(70, 50)).unwrap();
+    member.finish_slab(0, &mut statuses).unwrap();
+    assert_eq!(statuses, [Status::Done]);
+    assert!(member.slab(0)[..66] != [7; 66] && member.slab(0)[66..100] == [7; 34]);
+    member.clear_key(Slot(70));
+    member.clear_slab(0);
+    assert!(member.slab(0)[..100] == [7; 100]);
+    assert!(member.start_slab(0, 100, &job(70, 50)).is_err());
+    assert!(member.start_slab(Crew::SLABS, 0, &[]).is_err());
+}
