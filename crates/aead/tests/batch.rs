@@ -318,3 +318,46 @@ fn long_messages_among_others() {
         }
     }
 }
+
+/// AES-GCM by itself goes through the library in order: what fails among it is told by its number, wherever it stands.
+#[test]
+fn gcm_alone_with_forged_ones_between() {
+    for in_place in [false, true] {
+        for forged in [&[0][..], &[3, 4, 29], &[]] {
+            let messages: Vec<_> = (0..30)
+                .map(|i| message(Suite::ALL[i % 2], 100 * i % 331, i, i as u64, i % 3 != 1))
+                .collect();
+            let mut l = layout(&messages, in_place, |i| i);
+            let mut bad = Vec::new();
+            for i in forged.iter().copied().filter(|i| messages[*i].opens) {
+                let (at, to) = (l.jobs[i].input_offset(), l.jobs[i].output_offset());
+                let len = messages[i].plain.len();
+                let text = &mut if in_place { &mut l.dst } else { &mut l.src }[..];
+                text[at + len] ^= 1;
+                l.want[to..to + len].fill(0);
+                if in_place {
+                    l.want[to + len] ^= 1;
+                }
+                bad.push(i);
+            }
+            let mut statuses = vec![Status::Failed; messages.len()];
+            let memory = if in_place {
+                Memory::InPlace(&mut l.dst)
+            } else {
+                Memory::Separate {
+                    src: &l.src,
+                    dst: &mut l.dst,
+                }
+            };
+            let report = Engine::new()
+                .run(&l.keys, &l.jobs, memory, &l.aad, &mut statuses)
+                .unwrap();
+            assert_eq!((report.refused, report.done), (bad.len(), messages.len() - bad.len()));
+            assert_eq!((report.cipher.offered, report.mac.offered), (0, 0));
+            for (i, status) in statuses.iter().enumerate() {
+                assert_eq!(*status == Status::Unauthentic, bad.contains(&i), "{i} {in_place}");
+            }
+            assert!(l.dst == l.want, "{in_place}");
+        }
+    }
+}

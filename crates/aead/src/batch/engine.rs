@@ -1,5 +1,7 @@
 //! Runs batches.
 
+use std::cell::Cell;
+
 use zeroize::Zeroize;
 
 use crate::low::portable::hchacha20_words;
@@ -70,8 +72,67 @@ impl Engine {
                 statuses: statuses.len(),
             });
         }
-        self.rules
-            .check(|slot| keys.suite(slot), jobs, Arenas::of(&memory, aad))?;
+        let has_chacha = Cell::new(false);
+        let suite_of = |slot| {
+            let suite = keys.suite(slot);
+            has_chacha.set(has_chacha.get() || !suite.is_none_or(Suite::is_aes));
+            suite
+        };
+        self.rules.check(suite_of, jobs, Arenas::of(&memory, aad))?;
+        let refused = if !has_chacha.get() {
+            library::gcm_each(keys, jobs, &mut memory, aad, statuses)
+        } else if self.backend.lone(jobs.len(), 0).is_some() {
+            // By their number, whatever their lengths.
+            self.run_alone(keys, jobs, &mut memory, aad, statuses)
+        } else {
+            return Ok(self.run_together(keys, jobs, memory, aad, statuses));
+        };
+        Ok(Report {
+            done: jobs.len() - refused,
+            refused,
+            ..Report::default()
+        })
+    }
+
+    /// Runs few jobs that have been checked, one after the other; gives how many were refused.
+    fn run_alone(
+        &self,
+        keys: &Keys,
+        jobs: &[Job],
+        memory: &mut Memory<'_>,
+        aad: &[u8],
+        statuses: &mut [Status],
+    ) -> usize {
+        let mut refused = 0;
+        for (index, (job, status)) in jobs.iter().zip(statuses).enumerate() {
+            let aad = job.associated(aad);
+            let extended = match keys.suite(job.slot) {
+                Some(Suite::ChaCha20Poly1305) => Some(false),
+                Some(Suite::XChaCha20Poly1305) => Some(true),
+                _ => None,
+            };
+            *status = match extended.zip(self.backend.lone(jobs.len(), job.message_len())) {
+                Some((extended, how)) => {
+                    let task = task(job, index, extended);
+                    lone(how, keys, job, &task, extended, memory, aad)
+                }
+                None => library::gcm(keys.expanded(job.slot), job, memory, aad),
+            };
+            refused += usize::from(*status != Status::Done);
+        }
+        refused
+    }
+
+    /// Runs jobs that have been checked, as many at a time as gain by it.
+    #[inline(never)]
+    fn run_together(
+        &mut self,
+        keys: &Keys,
+        jobs: &[Job],
+        mut memory: Memory<'_>,
+        aad: &[u8],
+        statuses: &mut [Status],
+    ) -> Report {
         let mut report = Report::default();
         statuses.fill(Status::Done);
         let mut bytes = 0;
@@ -105,7 +166,7 @@ impl Engine {
             .run(self.backend, keys, jobs, &mut memory, aad, statuses, &mut report);
         report.refused = statuses.iter().filter(|&&status| status != Status::Done).count();
         report.done = jobs.len() - report.refused;
-        Ok(report)
+        report
     }
 }
 

@@ -14,6 +14,10 @@ impl LibraryKey {
         match *self {}
     }
 
+    pub(crate) fn seal_in_place_to(&self, _: [u8; 12], _: &[u8], _: &mut [u8], _: &mut [u8]) -> Result<(), Error> {
+        match *self {}
+    }
+
     pub(crate) fn seal_to(&self, _: [u8; 12], _: &[u8], _: &[u8], _: &mut [u8], _: &mut [u8]) -> Result<(), Error> {
         match *self {}
     }

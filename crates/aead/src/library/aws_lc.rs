@@ -26,12 +26,24 @@ impl LibraryKey {
     /// Seals in place; gives the tag.
     #[inline(always)]
     pub(crate) fn seal_in_place(&self, nonce: [u8; 12], aad: &[u8], in_out: &mut [u8]) -> Result<[u8; 16], Error> {
-        let nonce = Nonce::assume_unique_for_key(nonce);
         let mut tag = [0; 16];
-        self.0
-            .seal_in_place_scatter(nonce, Aad::from(aad), in_out, &[], &mut tag)
-            .map_err(|_| Error::Backend)?;
+        self.seal_in_place_to(nonce, aad, in_out, &mut tag)?;
         Ok(tag)
+    }
+
+    /// Seals in place, and the tag into a buffer of its length.
+    #[inline(always)]
+    pub(crate) fn seal_in_place_to(
+        &self,
+        nonce: [u8; 12],
+        aad: &[u8],
+        in_out: &mut [u8],
+        tag: &mut [u8],
+    ) -> Result<(), Error> {
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        self.0
+            .seal_in_place_scatter(nonce, Aad::from(aad), in_out, &[], tag)
+            .map_err(|_| Error::Backend)
     }
 
     /// Seals from one buffer into another of the same length, and the tag into a third.
