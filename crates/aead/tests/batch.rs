@@ -319,6 +319,48 @@ fn long_messages_among_others() {
     }
 }
 
+/// A key that is replaced, by one of another suite or of the same, seals nothing more, however often it was used alone.
+#[test]
+fn lone_messages_follow_the_key_of_their_slot() {
+    let suites = [
+        Suite::ChaCha20Poly1305,
+        Suite::ChaCha20Poly1305,
+        Suite::Aes128Gcm,
+        Suite::XChaCha20Poly1305,
+        Suite::ChaCha20Poly1305,
+    ];
+    for mut engine in engines() {
+        let mut keys = Keys::with_slots(2);
+        for (n, suite) in suites.into_iter().enumerate() {
+            for (times, opens) in [(0, false), (1, true), (2, false), (3, true)] {
+                let m = message(suite, 70 + times, 0, n as u64, opens);
+                let job = if opens {
+                    Job::open(Slot(1), &m.nonce, 0..m.sealed.len() as u32, 0).unwrap()
+                } else {
+                    let nonce = Nonce::assume_unique(suite, &m.nonce).unwrap();
+                    Job::seal(Slot(1), nonce, 0..m.plain.len() as u32, 0)
+                };
+                let (src, want) = if opens {
+                    (&m.sealed, &m.plain)
+                } else {
+                    (&m.plain, &m.sealed)
+                };
+                if times == 0 {
+                    keys.set(Slot(1), suite, &m.key).unwrap();
+                }
+                let mut dst = vec![0; want.len()];
+                let memory = Memory::Separate { src, dst: &mut dst };
+                let report = engine.run(&keys, &[job], memory, &[], &mut [Status::Failed]).unwrap();
+                assert_eq!((report.done, &dst), (1, want), "{} {n} {times}", engine.backend());
+            }
+        }
+        keys.clear(Slot(1)).unwrap();
+        let job = Job::open(Slot(1), &[0; 12], 0..16, 0).unwrap();
+        let memory = Memory::InPlace(&mut [0; 16]);
+        assert!(engine.run(&keys, &[job], memory, &[], &mut [Status::Failed]).is_err());
+    }
+}
+
 /// AES-GCM by itself goes through the library in order: what fails among it is told by its number, wherever it stands.
 #[test]
 fn gcm_alone_with_forged_ones_between() {

@@ -221,6 +221,7 @@ fn tables_of_keys() {
         let suites = [
             (Suite::Aes256Gcm, 1),
             (Suite::ChaCha20Poly1305, 1),
+            (Suite::ChaCha20Poly1305, 3),
             (Suite::XChaCha20Poly1305, 40),
         ];
         for (suite, count) in suites {

@@ -210,7 +210,10 @@ fn lone(how: Lone, keys: &Keys, job: &Job, task: &Task, extended: bool, memory: 
     let status = match how {
         Lone::Own(have) => lone_own(have, key, job, task, memory, aad),
         #[cfg(feature = "aes")]
-        Lone::Library => library::chacha(key, task, job, memory, aad),
+        Lone::Library => {
+            let ready = if extended { None } else { keys.lone(job.slot) };
+            library::chacha(ready, key, task, job, memory, aad)
+        }
     };
     if extended {
         sub_key.zeroize();

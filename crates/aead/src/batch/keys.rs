@@ -2,11 +2,18 @@
 
 use std::fmt;
 
+#[cfg(feature = "aes")]
+use lone::LoneKeys;
 use zeroize::Zeroize;
 
 use crate::library::LibraryKey;
 use crate::low::{KeyWords, Keyring};
 use crate::{Error, Suite};
+
+#[cfg(feature = "aes")]
+mod lone;
+#[cfg(feature = "aes")]
+pub(super) use lone::key_of;
 
 /// The place of a key in a table of [`Keys`], counted from 0.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -22,6 +29,8 @@ pub struct Keys {
     suites: Box<[Option<Suite>]>,
     /// Empty until the first AES key comes, then one for every slot.
     expanded: Box<[Option<LibraryKey>]>,
+    #[cfg(feature = "aes")]
+    lone: LoneKeys,
 }
 
 impl Keys {
@@ -38,6 +47,8 @@ impl Keys {
             words: vec![KeyWords::default(); slots].into_boxed_slice(),
             suites: vec![None; slots].into_boxed_slice(),
             expanded: Box::default(),
+            #[cfg(feature = "aes")]
+            lone: LoneKeys::default(),
         }
     }
 
@@ -69,6 +80,7 @@ impl Keys {
             Suite::Aes128Gcm | Suite::Aes256Gcm => self.set_expanded(index, LibraryKey::new(suite, key)?),
         }
         self.suites[index] = Some(suite);
+        self.forget_lone(index);
         Ok(())
     }
 
@@ -89,6 +101,7 @@ impl Keys {
         let index = self.index(slot)?;
         self.words[index].zeroize();
         self.suites[index] = None;
+        self.forget_lone(index);
         if let Some(old) = self.expanded.get_mut(index) {
             *old = None;
         }
@@ -124,6 +137,19 @@ impl Keys {
             resident: &self.words,
             derived,
         }
+    }
+
+    /// The library's form of the ChaCha20 key of a slot, if the key has gone through the library before.
+    #[cfg(feature = "aes")]
+    pub(super) fn lone(&self, slot: Slot) -> Option<&LibraryKey> {
+        self.lone.get(slot.0 as usize, &self.words)
+    }
+
+    /// The slot has another key, or none.
+    #[inline(always)]
+    fn forget_lone(&mut self, _index: usize) {
+        #[cfg(feature = "aes")]
+        self.lone.forget(_index);
     }
 
     /// The AES key of a slot.

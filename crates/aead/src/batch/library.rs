@@ -36,19 +36,27 @@ pub(super) fn gcm(key: Option<&LibraryKey>, job: &Job, memory: &mut Memory<'_>, 
     run(key, nonce, job, memory, aad)
 }
 
-/// Runs one ChaCha20-Poly1305 job that has been checked, with its key as words and its nonce as the task has it.
+/// Runs one ChaCha20-Poly1305 job that has been checked, with its nonce as the task has it; its key as words, and as the
+/// library has it if that is at hand.
 #[cfg(feature = "aes")]
-pub(super) fn chacha(key: &KeyWords, task: &Task, job: &Job, memory: &mut Memory<'_>, aad: &[u8]) -> Status {
-    let mut bytes = zeroize::Zeroizing::new([0u8; 32]);
-    for (bytes, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(&key.0) {
-        *bytes = word.to_le_bytes();
-    }
+pub(super) fn chacha(
+    ready: Option<&LibraryKey>,
+    key: &KeyWords,
+    task: &Task,
+    job: &Job,
+    memory: &mut Memory<'_>,
+    aad: &[u8],
+) -> Status {
     let mut nonce = [0u8; 12];
     for (bytes, word) in nonce.as_chunks_mut::<4>().0.iter_mut().zip(&task.nonce[1..]) {
         *bytes = word.to_le_bytes();
     }
-    let key = LibraryKey::new(Suite::ChaCha20Poly1305, bytes.as_slice()).ok();
-    let status = run(key.as_ref(), Some(&nonce), job, memory, aad);
+    let made = if ready.is_some() {
+        None
+    } else {
+        super::keys::key_of(key)
+    };
+    let status = run(ready.or(made.as_ref()), Some(&nonce), job, memory, aad);
     scrub_stack::<LIBRARY_SCRUB>();
     status
 }
