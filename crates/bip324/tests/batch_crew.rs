@@ -202,7 +202,7 @@ fn a_thread_that_has_other_work() {
         both.round(6000);
         assert!(both.batch.counters().executor_jobs > 0);
         goes_on.store(false, Ordering::SeqCst);
-        helper.thread().unpark();
+        crew.wake();
         helper.join().unwrap();
         assert_eq!(crew.idle(), 0);
         both.round(3000);

@@ -5,8 +5,7 @@ mod member;
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, Thread};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use sealway_aead::batch::{Backend, Engine};
 
@@ -56,14 +55,20 @@ pub struct Crew {
 struct Shared {
     backend: Backend,
     state: Mutex<State>,
+    /// Something has changed that a waiting thread may want to know.
+    news: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     /// Slabs that nobody works on yet.
     waiting: VecDeque<Box<Load>>,
-    /// Threads with nothing to do. Each is woken once, for a slab or by [`Crew::close`].
-    idle: Vec<Thread>,
+    /// Slabs that were done, until their members ask for them.
+    done: VecDeque<Box<Load>>,
+    /// Threads with nothing to do.
+    idle: usize,
+    /// Those of them that wait for a slab of their own transport.
+    owners: usize,
     closed: bool,
 }
 
@@ -83,6 +88,7 @@ impl Crew {
             shared: Arc::new(Shared {
                 backend,
                 state: Mutex::default(),
+                news: Condvar::new(),
             }),
         }
     }
@@ -92,9 +98,9 @@ impl Crew {
         CrewMember::new(self.clone())
     }
 
-    /// How many threads wait for something to do.
+    /// How many threads have nothing to do, and nothing waits for them.
     pub fn idle(&self) -> usize {
-        self.state().idle.len()
+        self.state().spare()
     }
 
     /// Helps until [`Crew::close`].
@@ -102,67 +108,111 @@ impl Crew {
         self.work_while(|| true);
     }
 
-    /// Helps until [`Crew::close`], or until `goes_on` is false. It is asked before each slab, and whenever somebody wakes
-    /// this thread with [`Thread::unpark`].
+    /// Helps until [`Crew::close`], or until `goes_on` is false. It is asked before each slab and after [`Crew::wake`], under a
+    /// lock of the crew, which it must not use.
     pub fn work_while(&self, mut goes_on: impl FnMut() -> bool) {
         let mut engine = self.engine();
+        let mut state = self.state();
         while goes_on() {
-            let mut state = self.state();
             if let Some(load) = state.waiting.pop_front() {
                 drop(state);
-                load.run(&mut engine).deliver();
+                self.deliver(load.run(&mut engine));
+                state = self.state();
                 continue;
             }
             if state.closed {
                 break;
             }
-            state.rest();
-            drop(state);
-            thread::park();
-            self.state().rise();
+            state = self.rest(state);
         }
-        self.state().pass_on();
+        // This thread may have been woken for a slab.
+        self.shared.news.notify_one();
+    }
+
+    /// Asks all threads that have nothing to do whether they go on.
+    pub fn wake(&self) {
+        // One that has just been told to go on sleeps before the lock is free.
+        drop(self.state());
+        self.shared.news.notify_all();
     }
 
     /// Sends all threads out of [`Crew::work`], once nothing waits. Members go on by themselves.
     pub fn close(&self) {
-        let mut state = self.state();
-        state.closed = true;
-        state.idle.drain(..).for_each(|thread| thread.unpark());
+        self.state().closed = true;
+        self.wake();
     }
 
-    /// True if a thread has nothing to do.
+    /// True if there is a thread for one slab more.
     fn is_idle(&self) -> bool {
-        let state = self.state();
-        !state.idle.is_empty()
+        self.state().spare() > 0
     }
 
     /// Hands a slab over.
     fn push(&self, load: Box<Load>) {
-        let mut state = self.state();
-        state.waiting.push_back(load);
-        state.wake();
+        self.state().waiting.push_back(load);
+        self.shared.news.notify_one();
     }
 
-    /// Waits for a slab of `home` that was handed over, and helps meanwhile: first with what nobody else has taken.
+    /// Gives a slab back that is done, if its member is there still.
+    fn deliver(&self, load: Box<Load>) {
+        let mut state = self.state();
+        if load.is_orphan() {
+            return;
+        }
+        state.done.push_back(load);
+        if state.owners > 0 {
+            self.shared.news.notify_all();
+        }
+    }
+
+    /// True if a slab of `home` has come back.
+    fn has(&self, home: &Arc<Home>, slab: usize) -> bool {
+        self.state().done.iter().any(|load| load.is(home, slab))
+    }
+
+    /// Waits for a slab of `home` that was handed over, and helps meanwhile: first with what nobody else has taken of its own.
     fn wait(&self, home: &Arc<Home>, slab: usize, engine: &mut Engine) -> Box<Load> {
+        let mut state = self.state();
         loop {
-            if let Some(load) = home.take(slab) {
-                self.state().pass_on();
+            let place = state.done.iter().position(|load| load.is(home, slab));
+            if let Some(load) = place.and_then(|place| state.done.swap_remove_back(place)) {
+                if !state.waiting.is_empty() {
+                    // This thread may have been woken for another.
+                    self.shared.news.notify_one();
+                }
                 return load;
             }
-            let mut state = self.state();
             if let Some(load) = state.next(home) {
                 drop(state);
-                load.run(engine).deliver();
+                let load = load.run(engine);
+                if load.is(home, slab) {
+                    return load;
+                }
+                self.deliver(load);
+                state = self.state();
                 continue;
             }
-            state.rest();
-            drop(state);
-            // Whoever delivers, or hands something over, wakes this thread, also if that happened just now.
-            thread::park();
-            self.state().rise();
+            state.owners += 1;
+            state = self.rest(state);
+            state.owners -= 1;
         }
+    }
+
+    /// Forgets the slabs of a member that goes. What comes back later is an orphan.
+    fn leave(&self, home: Arc<Home>) {
+        let mut state = self.state();
+        state.waiting.retain(|load| !load.is_of(&home));
+        state.done.retain(|load| !load.is_of(&home));
+        // Under the lock, so that nothing comes back in between.
+        drop(home);
+    }
+
+    /// Sleeps until there is news.
+    fn rest<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.idle += 1;
+        let mut state = self.shared.news.wait(state).unwrap_or_else(PoisonError::into_inner);
+        state.idle -= 1;
+        state
     }
 
     fn engine(&self) -> Engine {
@@ -170,41 +220,21 @@ impl Crew {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing is done under the lock that could panic halfway.
+        // Nothing is done under the lock that leaves it half changed.
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
+    /// Threads that are not needed for what waits.
+    fn spare(&self) -> usize {
+        self.idle.saturating_sub(self.waiting.len())
+    }
+
     /// The next slab: one of `home` before others.
     fn next(&mut self, home: &Arc<Home>) -> Option<Box<Load>> {
         let own = self.waiting.iter().position(|load| load.is_of(home));
         self.waiting.remove(own.unwrap_or(0))
-    }
-
-    /// Notes that this thread is about to sleep.
-    fn rest(&mut self) {
-        self.idle.push(thread::current());
-    }
-
-    /// Notes that this thread is awake.
-    fn rise(&mut self) {
-        let own = thread::current().id();
-        self.idle.retain(|thread| thread.id() != own);
-    }
-
-    /// Wakes a thread.
-    fn wake(&mut self) {
-        if let Some(thread) = self.idle.pop() {
-            thread.unpark();
-        }
-    }
-
-    /// Wakes another thread in place of this one, which may have been woken for a slab and has something else to do.
-    fn pass_on(&mut self) {
-        if !self.waiting.is_empty() {
-            self.wake();
-        }
     }
 }
 
@@ -214,7 +244,7 @@ impl fmt::Debug for Crew {
         f.debug_struct("Crew")
             .field("backend", &self.shared.backend)
             .field("waiting", &state.waiting.len())
-            .field("idle", &state.idle.len())
+            .field("idle", &state.idle)
             .finish_non_exhaustive()
     }
 }

@@ -1,8 +1,7 @@
 //! A slab, its jobs and their keys: what goes from thread to thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::{self, Thread};
+use std::sync::{Arc, Weak};
 
 use sealway_aead::batch::{Engine, Job, Keys, Memory, Slot, Status};
 use sealway_aead::{Suite, wipe};
@@ -10,39 +9,9 @@ use sealway_aead::{Suite, wipe};
 use super::super::executor::ExecutorFailure;
 use super::Crew;
 
-/// Where slabs of a member come back to.
-#[derive(Default)]
-pub(super) struct Home {
-    state: Mutex<Back>,
-}
-
-#[derive(Default)]
-struct Back {
-    loads: Vec<Box<Load>>,
-    /// The thread that waits for them.
-    owner: Option<Thread>,
-}
-
-impl Home {
-    /// A slab that has come back; if it has not, this thread is woken when it does.
-    pub(super) fn take(&self, slab: usize) -> Option<Box<Load>> {
-        let mut back = self.back();
-        if let Some(place) = back.loads.iter().position(|load| load.slab == slab) {
-            return Some(back.loads.swap_remove(place));
-        }
-        back.owner = Some(thread::current());
-        None
-    }
-
-    /// True if a slab has come back.
-    pub(super) fn has(&self, slab: usize) -> bool {
-        self.back().loads.iter().any(|load| load.slab == slab)
-    }
-
-    fn back(&self) -> MutexGuard<'_, Back> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+/// What slabs of one member are known by.
+#[derive(Debug, Default)]
+pub(super) struct Home;
 
 /// A slab: what was written, and apart from it what was made of that, so that the one is there if the other fails.
 pub(super) struct Load {
@@ -89,8 +58,19 @@ impl Load {
         }
     }
 
+    /// True if it is a slab of a member.
     pub(super) fn is_of(&self, home: &Arc<Home>) -> bool {
         std::ptr::eq(self.home.as_ptr(), Arc::as_ptr(home))
+    }
+
+    /// True if it is this slab of a member.
+    pub(super) fn is(&self, home: &Arc<Home>, slab: usize) -> bool {
+        self.slab == slab && self.is_of(home)
+    }
+
+    /// True if its member is gone.
+    pub(super) fn is_orphan(&self) -> bool {
+        self.home.strong_count() == 0
     }
 
     /// Forgets the jobs of before.
@@ -131,17 +111,6 @@ impl Load {
         self.is_done = matches!(ran, Ok(true)) && !self.statuses.contains(&Status::Failed);
         self.forget_keys();
         self
-    }
-
-    /// Brings it home, if that is there still.
-    pub(super) fn deliver(self: Box<Self>) {
-        if let Some(home) = self.home.upgrade() {
-            let mut back = home.back();
-            back.loads.push(self);
-            if let Some(owner) = back.owner.take() {
-                owner.unpark();
-            }
-        }
     }
 
     pub(super) fn forget_keys(&mut self) {

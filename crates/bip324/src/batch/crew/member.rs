@@ -166,7 +166,7 @@ impl Executor for CrewMember {
     }
 
     fn is_slab_done(&mut self, slab: usize) -> bool {
-        matches!(self.slabs.get(slab), Some(Place::Here(_))) || self.home.has(slab)
+        matches!(self.slabs.get(slab), Some(Place::Here(_))) || self.crew.has(&self.home, slab)
     }
 
     fn finish_slab(&mut self, slab: usize, statuses: &mut [Status]) -> Result<(), ExecutorFailure> {
@@ -190,6 +190,12 @@ impl Executor for CrewMember {
     fn finish(&mut self, _: &[Job], _: &mut [u8], _: &mut [Status]) -> Result<(), Stopped> {
         let failure = ExecutorFailure::new("a crew takes slabs only");
         Err(Stopped { done: 0, failure })
+    }
+}
+
+impl Drop for CrewMember {
+    fn drop(&mut self) {
+        self.crew.leave(std::mem::take(&mut self.home));
     }
 }
 
