@@ -136,8 +136,9 @@ pub trait Executor: Send {
         &mut []
     }
 
-    /// True if a slab that is started now is worked on at once. If not, whoever asks does it himself.
-    fn is_idle(&mut self) -> bool {
+    /// True if it would work at once on a slab that is started now. If not, whoever asks does it himself. `more` says that he goes
+    /// on with other packets meanwhile.
+    fn wants_slab(&mut self, _more: bool) -> bool {
         true
     }
 

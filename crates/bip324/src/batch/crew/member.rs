@@ -143,8 +143,9 @@ impl Executor for CrewMember {
         }
     }
 
-    fn is_idle(&mut self) -> bool {
-        self.crew.is_idle()
+    fn wants_slab(&mut self, more: bool) -> bool {
+        // Without other packets this thread would only wait for another one.
+        more && self.crew.is_idle()
     }
 
     fn start_slab(&mut self, slab: usize, filled: usize, jobs: &[Job]) -> Result<(), ExecutorFailure> {

@@ -169,7 +169,7 @@ impl Crypt {
                 slabs.loads.push((*jobs, *bytes));
             }
         }
-        if !router.takes(jobs.len(), bytes, &slabs.loads, more) || !executor.is_idle() {
+        if !router.takes(jobs.len(), bytes, &slabs.loads, more) || !executor.wants_slab(more) {
             return false;
         }
         self.under_way = true;
