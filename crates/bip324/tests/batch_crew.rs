@@ -11,7 +11,7 @@ use std::thread;
 
 use both::{Both, HALF, chains};
 use sealway_aead::batch::{Job, Slot, Status};
-use sealway_aead::{Nonce, Suite};
+use sealway_aead::{Nonce, SealingKey, Suite};
 use sealway_bip324::batch::{Backend, BatchOptions, BatchTransport, Costs, Crew, Executor, Routing, Shards};
 use sealway_bip324::{Error, Kind, PacketSealer};
 
@@ -274,4 +274,29 @@ fn jobs_that_break_a_rule() {
     assert!(member.slab(0)[..100] == [7; 100]);
     assert!(member.start_slab(0, 100, &job(70, 50)).is_err());
     assert!(member.start_slab(Crew::SLABS, 0, &[]).is_err());
+}
+
+/// Each slab comes back to its own member and place, whoever asks first and whoever did it.
+#[test]
+fn slabs_that_are_asked_for_in_another_order() {
+    let crew = Crew::new(Backend::best());
+    let mut members = [crew.member(), crew.member()];
+    let nonce = |slab: usize| Nonce::assume_unique(Suite::ChaCha20Poly1305, &[slab as u8; 12]).unwrap();
+    for (n, member) in members.iter_mut().enumerate() {
+        member.set_key(Slot(3), &[n as u8; 32]);
+        for slab in 0..3 {
+            member.slab_mut(slab)[..50].fill(7 + slab as u8);
+            let job = Job::seal(Slot(3), nonce(slab), 0..50, 0);
+            member.start_slab(slab, 66, &[job]).unwrap();
+        }
+    }
+    for (n, slab) in [(1, 2), (0, 1), (0, 0), (1, 0), (1, 1), (0, 2)] {
+        let mut statuses = [Status::Failed];
+        members[n].finish_slab(slab, &mut statuses).unwrap();
+        let mut want = vec![0; 66];
+        let key = SealingKey::new(Suite::ChaCha20Poly1305, &[n as u8; 32]).unwrap();
+        key.seal_to(nonce(slab), &[], &[7 + slab as u8; 50], &mut want).unwrap();
+        assert_eq!((statuses, &members[n].slab(slab)[..66]), ([Status::Done], &want[..]));
+        assert!(members[n].is_slab_done(slab));
+    }
 }
