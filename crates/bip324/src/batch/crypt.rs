@@ -17,7 +17,7 @@ use slabs::Slabs;
 
 /// Packets that are worked on as soon as they wait: as many as fill the lanes, and few enough that their text is still in
 /// the second-level cache.
-const EAGER_JOBS: usize = 2048;
+const EAGER_JOBS: usize = 1024;
 
 /// Which of the two directions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
