@@ -12,7 +12,10 @@ use std::thread;
 use both::{Both, HALF, chains};
 use sealway_aead::batch::{Job, Slot, Status};
 use sealway_aead::{Nonce, SealingKey, Suite};
-use sealway_bip324::batch::{Backend, BatchOptions, BatchTransport, Costs, Crew, Executor, Routing, Shards};
+use sealway_bip324::batch::{
+    Backend, BatchOptions, BatchTransport, Costs, Crew, CrewMember, Executor, ExecutorFailure, Routing, Shards,
+    Stopped,
+};
 use sealway_bip324::{Error, Kind, PacketSealer};
 
 /// Calls `work` beside so many threads that help and have nothing to do yet.
@@ -229,6 +232,88 @@ fn room_in_a_slab_is_empty() {
                 assert!(room.iter().all(|&byte| byte == 0));
             }
         });
+    }
+}
+
+/// A member that shows only the first bytes of a slab that is done, when asked for it to be written.
+struct Short {
+    member: CrewMember,
+    shown: usize,
+    is_done: [bool; Crew::SLABS],
+}
+
+impl Executor for Short {
+    fn set_key(&mut self, slot: Slot, key: &[u8; 32]) {
+        self.member.set_key(slot, key);
+    }
+
+    fn clear_key(&mut self, slot: Slot) {
+        self.member.clear_key(slot);
+    }
+
+    fn slabs(&self) -> usize {
+        self.member.slabs()
+    }
+
+    fn slab_bytes(&self) -> usize {
+        self.member.slab_bytes()
+    }
+
+    fn slab_jobs(&self) -> usize {
+        self.member.slab_jobs()
+    }
+
+    fn clear_slab(&mut self, slab: usize) {
+        self.is_done[slab] = false;
+        self.member.clear_slab(slab);
+    }
+
+    fn slab(&self, slab: usize) -> &[u8] {
+        self.member.slab(slab)
+    }
+
+    fn slab_mut(&mut self, slab: usize) -> &mut [u8] {
+        let memory = self.member.slab_mut(slab);
+        let shown = if self.is_done[slab] { self.shown } else { memory.len() };
+        &mut memory[..shown]
+    }
+
+    fn start_slab(&mut self, slab: usize, filled: usize, jobs: &[Job]) -> Result<(), ExecutorFailure> {
+        self.member.start_slab(slab, filled, jobs)
+    }
+
+    fn finish_slab(&mut self, slab: usize, statuses: &mut [Status]) -> Result<(), ExecutorFailure> {
+        self.is_done[slab] = true;
+        self.member.finish_slab(slab, statuses)
+    }
+
+    fn start(&mut self, jobs: &[Job], arena: &[u8]) -> Result<(), ExecutorFailure> {
+        self.member.start(jobs, arena)
+    }
+
+    fn finish(&mut self, jobs: &[Job], arena: &mut [u8], statuses: &mut [Status]) -> Result<(), Stopped> {
+        self.member.finish(jobs, arena, statuses)
+    }
+}
+
+/// What was written to a slab is wiped whole, however little of what was made of it can be reached.
+#[test]
+fn room_in_a_slab_is_empty_after_short_results() {
+    for shown in [0, 1000] {
+        let mut both = Both::new(1);
+        let member = Crew::new(Backend::best()).member();
+        let is_done = [false; Crew::SLABS];
+        both.set(Short { member, shown, is_done }, Routing::Always);
+        let id = both.ids[0];
+        both.round(4000);
+        assert!(both.batch.counters().executor_jobs > 0);
+        // Gives back the slabs of what was opened.
+        both.batch.receive(id, &[]).unwrap();
+        assert!(both.batch.open().is_empty());
+        for _ in 0..40 {
+            let room = both.batch.reserve(id, Kind::Genuine, 20_000).unwrap();
+            assert!(room.iter().all(|&byte| byte == 0), "{shown}");
+        }
     }
 }
 

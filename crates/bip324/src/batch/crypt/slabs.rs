@@ -101,14 +101,14 @@ impl Crypt {
             let executor = &mut elsewhere.executor;
             // What the executor made of the packets, and the packets: the same memory, if it was not asked.
             let made = executor.slab_mut(slab as usize);
-            let filled = filled.min(made.len());
-            wipe::zero(&mut made[..filled]);
+            let made_len = filled.min(made.len());
+            wipe::zero(&mut made[..made_len]);
             let made = made.as_ptr();
             executor.clear_slab(slab as usize);
             let written = executor.slab_mut(slab as usize);
             if written.as_ptr() != made {
-                let filled = filled.min(written.len());
-                wipe::zero(&mut written[..filled]);
+                let written_len = filled.min(written.len());
+                wipe::zero(&mut written[..written_len]);
             }
         }
         if (slab as usize) < slabs.count {
