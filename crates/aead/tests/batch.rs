@@ -361,6 +361,31 @@ fn lone_messages_follow_the_key_of_their_slot() {
     }
 }
 
+/// Slots that share the place for a kept key, 256 and 512 apart, in all orders: each message under the key of its own slot.
+#[test]
+fn lone_messages_of_slots_that_share_a_place() {
+    let suite = Suite::ChaCha20Poly1305;
+    for mut engine in engines() {
+        let mut keys = Keys::with_slots(600);
+        let slots = [5, 261, 517, 6];
+        let messages = [0, 1, 2, 3].map(|number| message(suite, 70, 0, number, true));
+        for (which, slot) in slots.into_iter().enumerate() {
+            keys.set(Slot(slot), suite, &messages[which].key).unwrap();
+        }
+        for (times, which) in [0, 0, 0, 1, 1, 0, 1, 2, 2, 2, 3, 3, 2, 0, 0].into_iter().enumerate() {
+            let m = &messages[which];
+            let job = Job::open(Slot(slots[which]), &m.nonce, 0..m.sealed.len() as u32, 0).unwrap();
+            let mut dst = vec![0; m.plain.len()];
+            let memory = Memory::Separate {
+                src: &m.sealed,
+                dst: &mut dst,
+            };
+            let report = engine.run(&keys, &[job], memory, &[], &mut [Status::Failed]).unwrap();
+            assert_eq!((report.done, &dst), (1, &m.plain), "{} {times}", engine.backend());
+        }
+    }
+}
+
 /// AES-GCM by itself goes through the library in order: what fails among it is told by its number, wherever it stands.
 #[test]
 fn gcm_alone_with_forged_ones_between() {

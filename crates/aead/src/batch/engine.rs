@@ -211,7 +211,8 @@ fn lone(how: Lone, keys: &Keys, job: &Job, task: &Task, extended: bool, memory: 
         Lone::Own(have) => lone_own(have, key, job, task, memory, aad),
         #[cfg(feature = "aes")]
         Lone::Library => {
-            let ready = if extended { None } else { keys.lone(job.slot) };
+            let kept = if extended { None } else { keys.lone(job.slot) };
+            let ready = kept.as_ref().and_then(|kept| kept.key());
             library::chacha(ready, key, task, job, memory, aad)
         }
     };
