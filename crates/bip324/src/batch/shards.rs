@@ -21,7 +21,7 @@ pub struct ShardedId {
 /// Shards have nothing in common, so a packet meets no lock and no memory that another thread writes to, and what is true
 /// of a [`BatchTransport`] is true of each: results in order, connection by connection. Each may have an executor of its
 /// own; several engines on one device share it. Threads are the caller's: one shard, or many, is used alike. Where some have
-/// more to do than others, a [`Crew`] evens it out.
+/// more to do than others, a [`Crew`] lets those that wait help; whether that pays, see there.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
