@@ -8,15 +8,19 @@ mod common;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use both::{Both, HALF, chains};
 use sealway_aead::batch::{Job, Slot, Status};
 use sealway_aead::{Nonce, SealingKey, Suite};
 use sealway_bip324::batch::{
-    Backend, BatchOptions, BatchTransport, Costs, Crew, CrewMember, Executor, ExecutorFailure, Routing, Shards,
+    Backend, BatchOptions, BatchTransport, Costs, Crew, CrewMember, Executor, ExecutorFailure, Line, Routing, Shards,
     Stopped,
 };
 use sealway_bip324::{Error, Kind, PacketSealer};
+
+/// How long a test waits for threads.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Calls `work` beside so many threads that help and have nothing to do yet.
 fn beside(helpers: usize, work: impl FnOnce(&Crew)) {
@@ -41,8 +45,11 @@ impl Drop for Close<'_> {
     }
 }
 
+/// Waits until so many threads of a crew have nothing to do.
 fn wait_for(crew: &Crew, idle: usize) {
+    let begin = Instant::now();
     while crew.idle() < idle {
+        assert!(begin.elapsed() < PATIENCE, "{} of {idle} threads are idle", crew.idle());
         thread::yield_now();
     }
 }
@@ -94,6 +101,8 @@ fn shards_with_unequal_loads() {
         });
         let counters = shards.counters();
         assert_eq!(counters.packets_received, 5 * (600 + 9000));
+        // The first full slab finds a thread that waits.
+        assert!(counters.executor_jobs > 0, "{counters:?}");
         assert_eq!((counters.fallbacks, counters.connections_failed), (0, 0));
     });
 }
@@ -322,9 +331,18 @@ fn room_in_a_slab_is_empty_after_short_results() {
 fn costs_of_a_crew() {
     for helpers in [0, 1] {
         beside(helpers, |crew| {
-            let begin = std::time::Instant::now();
-            let costs = Costs::measure(&mut crew.member(), Backend::best(), &mut || begin.elapsed()).unwrap();
+            let begin = Instant::now();
+            let mut clock = || {
+                let now = begin.elapsed();
+                // Off the clock of the owner: whoever helps is done with what was handed over.
+                wait_for(crew, helpers);
+                now
+            };
+            let costs = Costs::measure(&mut crew.member(), Backend::best(), &mut clock).unwrap();
             assert!(costs.cpu.job > 0 || costs.cpu.byte > 0);
+            // Without a thread that helps the owner does it all, while it waits.
+            let theirs = if helpers > 0 { costs.executor } else { costs.thread };
+            assert_ne!(theirs, Line::default(), "{helpers} {costs:?}");
         });
     }
 }

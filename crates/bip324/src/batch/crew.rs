@@ -2,6 +2,9 @@
 
 mod load;
 mod member;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::fmt;

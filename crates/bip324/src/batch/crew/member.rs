@@ -57,6 +57,16 @@ impl CrewMember {
         }
     }
 
+    /// Has each slab fail before the last so many jobs.
+    #[cfg(test)]
+    pub(super) fn leave_out(&mut self, jobs: usize) {
+        for place in &mut self.slabs {
+            if let Place::Here(load) = place {
+                load.left_out = jobs;
+            }
+        }
+    }
+
     /// Puts jobs and their keys into a slab.
     fn fill(&mut self, load: &mut Load, filled: usize, jobs: &[Job]) -> Result<(), ExecutorFailure> {
         self.starts += 1;

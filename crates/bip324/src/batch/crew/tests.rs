@@ -1,0 +1,100 @@
+//! Threads that fail partway through a slab.
+
+use super::*;
+use crate::batch::{BatchOptions, BatchTransport, ConnectionId, Routing};
+use crate::fschacha::{RecvChain, SendChain};
+use crate::{Kind, PacketSealer};
+
+const KEYS: ([u8; 32], [u8; 32]) = ([3; 32], [4; 32]);
+
+fn contents(n: usize) -> Vec<u8> {
+    vec![n as u8; n % 300]
+}
+
+/// Gives packets to a transport; what they are on the wire.
+fn submit(batch: &mut BatchTransport, id: ConnectionId, sealer: &mut PacketSealer, count: usize) -> Vec<u8> {
+    let mut wire = Vec::new();
+    for n in 0..count {
+        batch.submit(id, Kind::Genuine, &contents(n)).unwrap();
+        sealer.seal(Kind::Genuine, &[], &contents(n), &mut wire).unwrap();
+    }
+    wire
+}
+
+fn sealed(batch: &mut BatchTransport) -> Vec<u8> {
+    let output = batch.seal();
+    output
+        .iter()
+        .flat_map(|output| output.slices().flatten().copied().collect::<Vec<_>>())
+        .collect()
+}
+
+/// A member of which each slab fails before the last so many jobs.
+fn failing(crew: &Crew, left_out: usize) -> CrewMember {
+    let mut member = crew.member();
+    member.leave_out(left_out);
+    member
+}
+
+/// The packets whose nonces are spent are sealed again to the same bytes, and opened again to the same contents.
+#[test]
+fn what_failed_partway_is_done_again() {
+    const COUNT: usize = 5000;
+    for left_out in [1, 100, usize::MAX] {
+        let crew = Crew::new(Backend::best());
+        let mut batch = BatchTransport::new(BatchOptions::default()).unwrap();
+        let (send, recv) = (SendChain::new(&KEYS.0, &KEYS.1), RecvChain::new(&KEYS.0, &KEYS.1));
+        let id = batch.add(send.unwrap(), recv.unwrap(), &[]).unwrap();
+        let mut sealer = PacketSealer::new(SendChain::new(&KEYS.0, &KEYS.1).unwrap());
+        std::thread::scope(|scope| {
+            let _close = Close(&crew);
+            scope.spawn(|| crew.work());
+            wait_for_helper(&crew);
+
+            batch.set_executor(Box::new(failing(&crew, left_out)), Routing::Always);
+            let want = submit(&mut batch, id, &mut sealer, COUNT);
+            assert!(sealed(&mut batch) == want, "{left_out}");
+            assert!(batch.executor_failure().is_some(), "{left_out} {:?}", batch.counters());
+            assert_eq!(batch.counters().fallbacks, 1);
+
+            wait_for_helper(&crew);
+            batch.set_executor(Box::new(failing(&crew, left_out)), Routing::Always);
+            for piece in want.chunks(50_000) {
+                batch.receive(id, piece).unwrap();
+            }
+            let opened = batch.open();
+            assert_eq!(opened.len(), COUNT);
+            assert!(
+                opened
+                    .iter()
+                    .enumerate()
+                    .all(|(n, message)| message.contents == contents(n))
+            );
+            assert!(batch.executor_failure().is_some(), "{left_out} {:?}", batch.counters());
+            assert_eq!(batch.counters().fallbacks, 2);
+
+            // And what comes after them.
+            let want = submit(&mut batch, id, &mut sealer, 100);
+            assert!(sealed(&mut batch) == want, "{left_out}");
+        });
+        assert_eq!(batch.counters().connections_failed, 0);
+        assert_eq!(batch.counters().processor_jobs, (2 * COUNT + 100) as u64);
+    }
+}
+
+/// Also if a test fails: a scope waits for its threads.
+struct Close<'a>(&'a Crew);
+
+impl Drop for Close<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+fn wait_for_helper(crew: &Crew) {
+    let begin = std::time::Instant::now();
+    while crew.idle() == 0 {
+        assert!(begin.elapsed().as_secs() < 10, "the thread that helps does not come");
+        std::thread::yield_now();
+    }
+}
