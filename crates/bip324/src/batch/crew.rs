@@ -27,18 +27,15 @@ pub use member::CrewMember;
 /// not been measured.
 ///
 /// Threads are the caller's. One helps while it is in [`Crew::work`] or [`Crew::work_while`], and also while it waits for a
-/// slab of its own transport. What is handed over is a slab of up to [`Crew::SLAB_JOBS`] packets: only then do two threads
-/// meet at a lock.
+/// slab of its own transport. What is handed over is a slab of up to [`Crew::SLAB_JOBS`] packets: threads meet at a lock once
+/// or more for each slab, never for each packet.
 ///
 /// ```
 /// use sealway_bip324::Kind;
 /// use sealway_bip324::batch::{Backend, BatchOptions, BatchTransport, Crew, Routing};
 /// use sealway_bip324::fschacha::{RecvChain, SendChain};
 ///
-/// let crew = Crew::new(Backend::best());
-/// std::thread::scope(|scope| {
-///     // As many as there are cores without work of their own.
-///     scope.spawn(|| crew.work());
+/// fn pings(crew: &Crew) -> Result<usize, sealway_bip324::Error> {
 ///     let mut batch = BatchTransport::new(BatchOptions::default())?;
 ///     batch.set_executor(Box::new(crew.member()), Routing::Always);
 ///     let (send, recv) = (SendChain::new(&[1; 32], &[2; 32])?, RecvChain::new(&[1; 32], &[2; 32])?);
@@ -46,11 +43,19 @@ pub use member::CrewMember;
 ///     for _ in 0..5000 {
 ///         batch.submit(peer, Kind::Genuine, b"\x12one ping")?;
 ///     }
-///     let sent: usize = batch.seal().iter().map(|output| output.byte_count()).sum();
-///     assert_eq!(sent, 5000 * 29);
+///     Ok(batch.seal().iter().map(|output| output.byte_count()).sum())
+/// }
+///
+/// let crew = Crew::new(Backend::best());
+/// let sent = std::thread::scope(|scope| {
+///     // As many as there are cores without work of their own.
+///     scope.spawn(|| crew.work());
+///     let sent = pings(&crew);
+///     // Also after an error: the scope waits for its threads.
 ///     crew.close();
-///     Ok::<(), sealway_bip324::Error>(())
+///     sent
 /// })?;
+/// assert_eq!(sent, 5000 * 29);
 /// # Ok::<(), sealway_bip324::Error>(())
 /// ```
 #[derive(Clone)]
@@ -164,6 +169,9 @@ impl Crew {
     fn deliver(&self, load: Box<Load>) {
         let mut state = self.state();
         if load.is_orphan() {
+            // It is wiped when dropped, for which nobody is to wait.
+            drop(state);
+            drop(load);
             return;
         }
         state.done.push_back(load);
@@ -208,10 +216,12 @@ impl Crew {
     /// Forgets the slabs of a member that goes. What comes back later is an orphan.
     fn leave(&self, home: Arc<Home>) {
         let mut state = self.state();
-        state.waiting.retain(|load| !load.is_of(&home));
-        state.done.retain(|load| !load.is_of(&home));
+        let orphans = [take_of(&home, &mut state.waiting), take_of(&home, &mut state.done)];
         // Under the lock, so that nothing comes back in between.
         drop(home);
+        drop(state);
+        // They are wiped when dropped, for which nobody is to wait.
+        drop(orphans);
     }
 
     /// Sleeps until there is news.
@@ -243,6 +253,13 @@ impl State {
         let own = self.waiting.iter().position(|load| load.is_of(home));
         self.waiting.remove(own.unwrap_or(0))
     }
+}
+
+/// Takes the slabs of a member out of a queue.
+fn take_of(home: &Arc<Home>, queue: &mut VecDeque<Box<Load>>) -> VecDeque<Box<Load>> {
+    let (own, others) = std::mem::take(queue).into_iter().partition(|load| load.is_of(home));
+    *queue = others;
+    own
 }
 
 impl fmt::Debug for Crew {
