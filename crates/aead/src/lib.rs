@@ -18,7 +18,7 @@
 //! | `limits` | [`Limits`]: when to rekey, and when sealing is refused |
 //! | `suite` | [`Suite`] names the four ciphers |
 //! | [`cpu`] | what this machine can do |
-//! | [`wipe`] | stack that libraries leave secrets on |
+//! | [`wipe`] | secrets overwritten: large buffers, and the stack that libraries leave secrets on |
 //! | `error` | [`Error`], and whose fault it is |
 //! | `library`, `low` | aws-lc, and the kernels of our own |
 //!

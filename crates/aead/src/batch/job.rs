@@ -90,8 +90,11 @@ impl Job {
         self
     }
 
-    /// The same job in another table of keys, which has its key in `slot`. With another key there it would be another job, whose
-    /// nonce nobody vouches for.
+    /// A copy of the job for another table of keys, which has the same key in `slot`.
+    ///
+    /// The copy spends the nonce. So the original must not be run any more, except to give the same bytes: the same plaintext and
+    /// associated data. Under another key in `slot` it would be another job, whose nonce nobody vouches for.
+    #[doc(hidden)]
     #[must_use]
     #[inline]
     pub const fn moved_to(&self, slot: Slot) -> Self {

@@ -136,8 +136,8 @@ pub trait Executor: Send {
         &mut []
     }
 
-    /// True if it would work at once on a slab that is started now. If not, whoever asks does it himself. `more` says that he goes
-    /// on with other packets meanwhile.
+    /// True if it would work at once on a slab that is started now. If not, the caller does it itself; `more`: the caller goes on
+    /// with other packets meanwhile.
     fn wants_slab(&mut self, _more: bool) -> bool {
         true
     }
