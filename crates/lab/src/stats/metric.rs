@@ -36,6 +36,12 @@ impl Better {
     }
 }
 
+/// Whether the metric called `name` is better one way than the other. The CPUs that a program keeps busy (`cpu_busy_…`) are
+/// not: a program that waits less is busier, and may be better for it. They are shown, and nothing is judged by them.
+pub fn has_direction(name: &str) -> bool {
+    !name.starts_with("cpu_busy_")
+}
+
 /// The kind of a metric, found from its name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum MetricKind {

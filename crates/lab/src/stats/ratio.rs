@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Better, MAD_TO_SIGMA, MIN_INTERVAL_ROUNDS, MetricKind, hodges_lehmann, mad, signed_rank_interval};
+use super::{Better, MAD_TO_SIGMA, MIN_INTERVAL_ROUNDS, MetricKind, hodges_lehmann, mad, median, signed_rank_interval};
 use crate::result::{Num, Ratio};
 
 /// The difference below which a run without intervals names no winner.
@@ -150,6 +150,41 @@ pub fn ratio(to: &str, ours: &[f64], theirs: &[f64], better: Better, rules: Rule
     }
 }
 
+/// The standing of `ours` against `theirs`, the subject called `to`, where no rounds pair them: the ratio of their medians,
+/// from least over most to most over least. It is a range, and judged like that of [`ratio`].
+pub fn unpaired(to: &str, ours: &[f64], theirs: &[f64], better: Better, rules: Rules) -> Ratio {
+    let unknown = || assemble(to, [f64::NAN; 3], 0.0, "range", None, Verdict::Unknown);
+    let (Some(a), Some(b)) = (extent(ours), extent(theirs)) else {
+        return unknown();
+    };
+    let logs = log_ratios(&[a.median, a.least, a.most], &[b.median, b.most, b.least]);
+    let Some(&[estimate, low, high]) = logs.as_deref() else {
+        return unknown();
+    };
+    let verdict = winner(better, low, high, rules.margin.max(QUICK_MARGIN))
+        .filter(|_| a.rounds.min(b.rounds) >= MIN_RANGE_ROUNDS)
+        .unwrap_or(Verdict::Unknown);
+    assemble(to, [estimate, low, high], 0.0, "range", None, verdict)
+}
+
+/// How far values reach, those left out that are NaN.
+struct Extent {
+    rounds: usize,
+    median: f64,
+    least: f64,
+    most: f64,
+}
+
+fn extent(values: &[f64]) -> Option<Extent> {
+    let known: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
+    Some(Extent {
+        rounds: known.len(),
+        median: median(&known)?,
+        least: known.iter().copied().reduce(f64::min)?,
+        most: known.iter().copied().reduce(f64::max)?,
+    })
+}
+
 fn assemble(to: &str, logs: [f64; 3], level: f64, how: &str, mde: Option<f64>, verdict: Verdict) -> Ratio {
     let [estimate, low, high] = logs.map(|log| Num(log.exp()));
     let mde = Num(mde.unwrap_or(f64::NAN));
@@ -198,6 +233,30 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn without_common_rounds_there_is_a_range() {
+        let rules = Rules::of("throughput");
+        let found = |ours: &[f64], theirs: &[f64]| unpaired("b", ours, theirs, Better::Higher, rules);
+        let apart = found(&[2.0, f64::NAN, 3.0, 4.0], &[1.0, 1.0, 1.25]);
+        let ends = [apart.estimate, apart.low, apart.high].map(|value| value.get());
+        for (end, wanted) in ends.into_iter().zip([3.0, 1.6, 4.0]) {
+            assert!((end - wanted).abs() < 1e-12, "{ends:?}");
+        }
+        assert_eq!(
+            (apart.how.as_str(), apart.level, apart.verdict.as_str()),
+            ("range", 0.0, "faster")
+        );
+        assert_eq!(found(&[1.0; 9], &[1.1; 9]).verdict, "unknown", "within 20 %");
+        assert_eq!(found(&[2.0; 9], &[1.0; 2]).verdict, "unknown", "two rounds");
+        assert_eq!(
+            unpaired("b", &[2.0; 3], &[1.0; 3], Better::Lower, rules).verdict,
+            "slower"
+        );
+        for odd in [&[] as &[f64], &[f64::NAN], &[-1.0, 1.0, 2.0], &[0.0; 3]] {
+            assert!(found(odd, &[0.0; 3]).estimate.get().is_nan(), "{odd:?}");
+        }
+    }
     use crate::stats::SplitMix64;
 
     fn standard(ours: &[f64], theirs: &[f64]) -> Ratio {
