@@ -4,7 +4,7 @@
 //! figure is therefore divided by that of a *control*, a peer of the same version measured in the same rounds, and the
 //! verdict rests on the change of this ratio. Where two runs of one machine share no peer, the speed of the processor (the canary of
 //! each round) is the control. Rows are joined on workload definition, case, subject and metric;
-//! whatever has no partner is listed, never dropped.
+//! whatever has no partner is listed, never dropped. What is better neither way ([`crate::stats::has_direction`]) is left out.
 
 pub(crate) mod canary;
 mod error;

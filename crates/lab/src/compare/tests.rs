@@ -443,3 +443,28 @@ fn nothing_in_common_is_undecidable() {
     );
     assert_eq!(found.unmatched.len(), 24);
 }
+
+#[test]
+fn what_is_better_neither_way_is_not_judged() {
+    let with = |id: &str, busy: f64| {
+        let mut run = run(id, 1.0e9, 1.0e9);
+        for subject in ["sealway", "ring"] {
+            let mut row = row(subject, 64, if subject == "sealway" { busy } else { 0.5 });
+            "cpu_busy_client".clone_into(&mut row.metric);
+            "1".clone_into(&mut row.unit);
+            "lower".clone_into(&mut row.better);
+            run.results.push(row);
+        }
+        run
+    };
+    let mut found = compare(&with("a", 0.3), &with("b", 0.9), &Options::default()).unwrap();
+    let again = found.clone();
+    found.confirm(&[again]);
+    assert_eq!(found.ending(true), Ending::Done);
+    let keys = found
+        .rows
+        .iter()
+        .map(|row| &row.key)
+        .chain(found.unmatched.iter().map(|row| &row.key));
+    assert!(keys.into_iter().all(|key| key.metric == "throughput"));
+}
