@@ -226,7 +226,8 @@ pub(crate) type Part<'a> = (&'a Workload, Request);
 /// overtime are those of the request for all.
 ///
 /// # Errors
-/// As [`run`]; a part that has nothing of what was asked for, or no device, is left out where another has something.
+/// As [`run`]; a part that has nothing of what was asked for, no device or too little time is left out where another has
+/// something.
 pub(crate) fn run_parts(
     parts: &[Part<'_>],
     request: &Request,
@@ -258,7 +259,7 @@ pub(crate) fn run_parts(
     };
     result.warnings = machine::warnings(&result.machine, &clock::examine(), run::cpus());
     result.warnings.extend(unknown_features());
-    let mut nothing = None;
+    let (mut nothing, mut short) = (None, None);
     for (workload, share) in parts {
         let began = probe.now();
         let prepared = match (workload.prepare)(share) {
@@ -267,10 +268,11 @@ pub(crate) fn run_parts(
                 nothing = Some(error);
                 continue;
             }
-            // What others have measured by then is not lost for it.
-            Err(LabError::Plan(error @ PlanError::LimitTooShort { .. })) if result.plan.cells > 0 => {
+            // What others measure, before or after it, is not lost for it.
+            Err(LabError::Plan(error @ PlanError::LimitTooShort { .. })) => {
                 let text = format!("{} is left out: {error}.", workload.name);
                 result.warnings.push(WarningCode::CasesDropped.warn("", &text));
+                short.get_or_insert(LabError::Plan(error));
                 continue;
             }
             Err(error) => return Err(error),
@@ -285,7 +287,7 @@ pub(crate) fn run_parts(
             return Ok(result);
         }
     }
-    match nothing {
+    match short.or(nothing) {
         Some(error) if result.plan.cells == 0 => Err(error),
         _ => {
             result.complete = true;
