@@ -181,7 +181,6 @@ pub fn send(to: SocketAddr, certificate: &Path, suite: Suite, path: &Path) -> Re
     Err(PostError::Peer(format!("it answered {first:?}")))
 }
 
-/// What the TLS library of this project offers, held to the suite that this way is known for.
 /// Whether TLS 1.3 has this suite.
 pub fn has(suite: Suite) -> bool {
     in_tls(suite).is_some()
@@ -196,6 +195,7 @@ fn in_tls(suite: Suite) -> Option<SupportedCipherSuite> {
     }
 }
 
+/// What the TLS library of this project offers, held to one suite.
 fn provider(suite: Suite) -> Result<Arc<CryptoProvider>, PostError> {
     let only = in_tls(suite).ok_or_else(|| tls(format_args!("TLS 1.3 has no {suite}")))?;
     Ok(Arc::new(CryptoProvider {
