@@ -11,6 +11,7 @@ mod claim;
 mod drop_ciphers;
 mod ranking;
 mod recipe;
+mod rounds;
 mod v2ray_aead;
 mod verdict;
 mod vless_vmess;
@@ -25,9 +26,10 @@ use crate::lens::{OURS, list};
 use crate::measure::WarningCode;
 use crate::packets;
 use crate::plan::{PlanError, Profile};
-use crate::result::{Ratio, Reproduction, ResultRow, RunResult};
+use crate::result::{Ratio, Reproduction, ResultRow, RunResult, Warning};
+use crate::route::Stack;
 use crate::run::Observer;
-use crate::stats::{Better, Rules, ratio};
+use crate::stats::{Better, Rules, ratio, unpaired};
 use crate::workload::{self, LabError, Part, Request, Workload};
 
 /// Every recipe.
@@ -42,6 +44,10 @@ pub static ALL: [&Recipe; 4] = [
 /// minutes.
 const QUICK_LIMIT: Duration = Duration::from_secs(105);
 const STANDARD_LIMIT: Duration = Duration::from_secs(9 * 60 + 20);
+
+/// What is said where no front can be started.
+const NGINX: &str = "nginx: scripts/install-peers gets it with its module for streams (Debian: apt-get install nginx \
+                     libnginx-mod-stream)";
 
 /// Most cases that are named in a sentence.
 const NAMED: usize = 6;
@@ -116,12 +122,6 @@ fn narrowed<T: Copy + PartialEq>(own: &[T], asked: &[T]) -> Option<Vec<T>> {
 /// What a result says of a recipe's claims. Any result can be read, also of another machine or of workloads that were
 /// measured by themselves.
 pub fn evaluate(recipe: &Recipe, run: &RunResult) -> Reproduction {
-    let took_part = |name: &str| {
-        run.subjects
-            .iter()
-            .any(|known| known.name == name && known.error.is_empty())
-    };
-    let missing = recipe.peers.iter().filter(|(name, _)| !took_part(name));
     Reproduction {
         recipe: recipe.name.to_owned(),
         about: recipe.about.to_owned(),
@@ -134,8 +134,25 @@ pub fn evaluate(recipe: &Recipe, run: &RunResult) -> Reproduction {
             .collect(),
         rankings: recipe.rankings.iter().map(|ranking| ranking.evaluate(run)).collect(),
         standing: standing(recipe, run),
-        missing: missing.map(|(name, get)| format!("{name}: {get}")).collect(),
+        missing: missing(recipe, run),
     }
+}
+
+/// Who did not take part, each with the reason, or with what gets it.
+fn missing(recipe: &Recipe, run: &RunResult) -> Vec<String> {
+    let programs =
+        recipe.peers.iter().filter_map(
+            |(name, get)| match run.subjects.iter().find(|known| known.name == *name) {
+                Some(known) if known.error.is_empty() => None,
+                Some(known) => Some(format!("{name}: {}", known.error)),
+                None => Some(format!("{name}: {get}")),
+            },
+        );
+    // It is no subject: what stands behind it is unavailable, and a warning says so.
+    let fronts = recipe.steps.iter().flat_map(|step| step.stacks).any(Stack::needs_nginx);
+    let lacks = |warning: &Warning| warning.text.contains("nginx") && warning.text.contains("install the package");
+    let nginx = (fronts && run.warnings.iter().any(lacks)).then(|| NGINX.to_owned());
+    programs.chain(nginx).collect()
 }
 
 /// Where our engine is ahead of the peers of its cases and where it is behind, a sentence or two for each workload and
@@ -209,17 +226,21 @@ fn sound(row: &ResultRow) -> bool {
     figure.is_finite() && figure > 0.0 && marks_of_its_own(row).next().is_none()
 }
 
-/// One row over another in the rounds that both have; more is taken to be better unless `better` says otherwise. As all
-/// ratios of a quick run it has no interval.
-fn row_ratio(run: &RunResult, metric: &str, [over, under]: [&ResultRow; 2], better: Better) -> Ratio {
+/// One row over another, and whether it is of the rounds that both have: of figures of different rounds there is only a
+/// range. More is taken to be better unless `better` says otherwise. As all ratios of a quick run it has no interval.
+fn row_ratio(run: &RunResult, metric: &str, [over, under]: [&ResultRow; 2], better: Better) -> (Ratio, bool) {
     let rules = Rules::of(metric);
     let rules = if run.profile == Profile::Quick.as_str() {
         rules.without_intervals()
     } else {
         rules
     };
+    if let Some([ours, theirs]) = rounds::paired(run, [over, under]) {
+        return (ratio(&under.subject, &ours, &theirs, better, rules), true);
+    }
     let numbers = |row: &ResultRow| row.values.iter().map(|value| value.get()).collect::<Vec<f64>>();
-    ratio(&under.subject, &numbers(over), &numbers(under), better, rules)
+    let found = unpaired(&under.subject, &numbers(over), &numbers(under), better, rules);
+    (found, false)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 pub use case::{Case, CaseValue};
 pub use number::Num;
+pub(crate) use reproduction::in_order;
 pub use reproduction::{Claim, Load, Placed, Ranked, Ranking, Reading, Reproduction, Source};
 
 /// The schema number this library writes and the highest it reads.

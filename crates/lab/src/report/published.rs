@@ -59,6 +59,15 @@ pub(crate) fn placed(ranking: &Ranking) -> Vec<Column<'_>> {
     columns
 }
 
+/// The published place of an entry.
+pub(crate) fn place(ranking: &Ranking, at: usize) -> String {
+    let tied = if ranking.tied(at) { TIED } else { "" };
+    format!("{tied}{}", at + 1)
+}
+
+/// What the sign before a place means.
+pub(crate) const TIES: &str = "not told apart from the place before; of published figures, within 2 % of it";
+
 /// CPUs that processes kept busy: an entry, a subject, and average and peak of each of [`PROCESSES`].
 pub(crate) fn loads(ranking: &Ranking) -> Vec<(&str, &str, [String; 3])> {
     let mut lines: Vec<(&str, &str, [String; 3])> = Vec::new();
@@ -119,12 +128,12 @@ pub(crate) fn tally(found: &Reproduction) -> Vec<String> {
             (count > 0).then(|| format!("{count} {words}"))
         });
         let counts: Vec<String> = counts.collect();
-        let name = if name.is_empty() { "Nobody" } else { name };
-        format!(
-            "{name}, of {}: {}.",
-            crate::format::count(verdicts.len(), "claim"),
-            counts.join(", ")
-        )
+        let claims = crate::format::count(verdicts.len(), "claim");
+        match *name {
+            // Without a subject there was nothing to measure.
+            "" => format!("Not measured: {claims}."),
+            name => format!("{name}, of {claims}: {}.", counts.join(", ")),
+        }
     };
     subjects.iter().map(sentence).collect()
 }

@@ -1,15 +1,14 @@
 //! A published claim: a ratio of two cells, and what the rows of a run say of it.
 
-use super::verdict::Verdict;
+use super::verdict::{Verdict, tolerance};
 use super::{marks_of_its_own, row_ratio, sound};
 use crate::lens::rank::{barred, rankable};
 use crate::measure::WarningCode;
-use crate::result::{self, Case, CaseValue, Reading, ResultRow, RunResult};
+use crate::result::{self, Case, CaseValue, Ratio, Reading, ResultRow, RunResult};
 use crate::stats::Better;
 
-/// How far an interval is widened before a published ratio is looked for in it. Published figures are single runs without
-/// a spread of their own.
-pub(super) const TOLERANCE: f64 = 0.10;
+/// What is said of a ratio of figures that no rounds pair.
+const APART: &str = "the figures are not of the same rounds, so that there is a range and no interval";
 
 /// A value that a case must have.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +95,7 @@ impl Claim {
             text: self.text.to_owned(),
             source: self.source,
             published: self.ratio(),
-            tolerance: TOLERANCE,
+            tolerance: tolerance(self.ratio()),
             over: self.over.label.to_owned(),
             under: self.under.label.to_owned(),
             note: self.note.to_owned(),
@@ -160,30 +159,22 @@ impl Claim {
 
     fn reading(&self, run: &RunResult, metric: &str, [over, under]: [&ResultRow; 2], turned: bool) -> Reading {
         let rows = if turned { [under, over] } else { [over, under] };
-        let found = row_ratio(run, metric, rows, Better::Higher);
-        let mut verdict = Verdict::of(self.ratio(), TOLERANCE, &found);
-        let mut why = String::new();
-        let (may, marks): (fn(&ResultRow) -> bool, _) = match self.who {
-            Who::Each => (sound, [over, under].into_iter().flat_map(marks_of_its_own).collect()),
-            Who::Between(..) => (
-                rankable,
-                [over, under].into_iter().flat_map(barred).collect::<Vec<&str>>(),
-            ),
+        let (found, paired) = row_ratio(run, metric, rows, Better::Higher);
+        let mut verdict = Verdict::of(self.ratio(), &found);
+        let why = match self.barred([over, under]) {
+            Some(why) => {
+                verdict = Verdict::NotDecided;
+                why
+            }
+            None if found.estimate.get().is_nan() => "no round has both figures".to_owned(),
+            None => {
+                let reasons = [
+                    (verdict == Verdict::NotDecided).then(|| self.undecided(&found)),
+                    (!paired).then_some(APART),
+                ];
+                reasons.into_iter().flatten().collect::<Vec<_>>().join("; ")
+            }
         };
-        if !may(over) || !may(under) {
-            let mut marks = marks;
-            marks.sort_unstable();
-            marks.dedup();
-            verdict = Verdict::NotDecided;
-            why = format!("a figure may not be ranked ({})", marks.join(", "));
-        } else if found.estimate.get().is_nan() {
-            "no round has both figures".clone_into(&mut why);
-        } else if verdict == Verdict::NotDecided {
-            why = match found.how.as_str() {
-                "range" => "too few rounds for an interval, and the range does not lie beyond 20 %".to_owned(),
-                _ => "the interval does not lie beyond the margin on either side of 1".to_owned(),
-            };
-        }
         Reading {
             subject: self.who.named(&over.subject),
             metric: if turned {
@@ -197,6 +188,35 @@ impl Claim {
         }
     }
 
+    /// Why figures may not be held against each other, if they may not.
+    fn barred(&self, rows: [&ResultRow; 2]) -> Option<String> {
+        let apart = matches!(self.who, Who::Between(one, other) if one != other);
+        let may = if apart { rankable } else { sound };
+        if rows.into_iter().all(may) {
+            return None;
+        }
+        let mut marks: Vec<&str> = if apart {
+            rows.into_iter().flat_map(barred).collect()
+        } else {
+            rows.into_iter().flat_map(marks_of_its_own).collect()
+        };
+        marks.sort_unstable();
+        marks.dedup();
+        Some(match marks.as_slice() {
+            [] => "there is no figure above zero".to_owned(),
+            marks => format!("a figure may not be ranked ({})", marks.join(", ")),
+        })
+    }
+
+    /// Why a ratio decides nothing.
+    fn undecided(&self, found: &Ratio) -> &'static str {
+        match found.how.as_str() {
+            "range" => "there is no interval, and the range does not lie beyond 20 %",
+            _ if self.ratio() == 1.0 => "the interval lies neither within 10 % of 1 nor wholly beyond",
+            _ => "the interval does not lie beyond the margin on either side of 1",
+        }
+    }
+
     /// Nobody has both figures: why, and what to do.
     fn not_measured(&self, programs: &Programs, run: &RunResult) -> Reading {
         let names: &[&str] = match &self.who {
@@ -206,15 +226,12 @@ impl Claim {
         let absent = names.iter().find_map(|name| {
             let there = run.subjects.iter().find(|subject| subject.name == *name);
             let get = programs.iter().find(|(known, _)| known == name).map(|(_, get)| *get);
-            match there {
-                Some(subject) if subject.error.is_empty() => None,
-                Some(subject) => Some(format!("{name} took no part: {}", subject.error)),
-                None => Some(format!("{name} took no part")),
+            match (there, get) {
+                (Some(subject), _) if subject.error.is_empty() => None,
+                (Some(subject), _) => Some(format!("{name} took no part: {}", subject.error)),
+                (None, Some(get)) => Some(format!("{name} took no part; {get}")),
+                (None, None) => Some(format!("{name} took no part")),
             }
-            .map(|what| match get {
-                Some(get) => format!("{what}; {get}"),
-                None => what,
-            })
         });
         let warned = |code: WarningCode| run.warnings.iter().any(|warning| warning.code == code.code());
         let why = match absent {
@@ -226,6 +243,7 @@ impl Claim {
                     WarningCode::CasesDropped.advice()
                 )
             }
+            None if run.warnings.is_empty() => "it was left out of this run".to_owned(),
             None => "it was left out of this run, or failed there: see the warnings".to_owned(),
         };
         Reading {

@@ -4,7 +4,7 @@ use super::claim::Figure;
 use super::{row_ratio, sound};
 use crate::format::count;
 use crate::lens::rank::ahead;
-use crate::result::{self, Load, Placed, Ranked, ResultRow, RunResult};
+use crate::result::{self, Load, Placed, Ranked, ResultRow, RunResult, in_order};
 use crate::stats::Better;
 
 /// What was published, best first.
@@ -75,9 +75,16 @@ impl Ranking {
             before = Some(row);
         }
         let (mut kept, mut reversed) = (0, 0);
-        let neighbours = rows.windows(2).map(|pair| leads(run, pair[0].1, pair[1].1));
-        let pairs = rows.len() - 1;
-        for leads in neighbours.flatten() {
+        let published = |entry: usize| self.entries[entry].1;
+        let neighbours = rows
+            .windows(2)
+            .filter(|pair| in_order(published(pair[0].0), published(pair[1].0)));
+        let leading: Vec<Option<bool>> = neighbours.map(|pair| leads(run, pair[0].1, pair[1].1)).collect();
+        let pairs = leading.len();
+        if pairs == 0 {
+            return;
+        }
+        for leads in leading.into_iter().flatten() {
             *if leads { &mut kept } else { &mut reversed } += 1;
         }
         ranking.agreement.push(format!(
@@ -117,7 +124,7 @@ fn loads(figure: &Figure, run: &RunResult) -> Vec<Load> {
 /// Whether `a` is better than `b` in the same rounds; `None` where these do not tell.
 fn leads(run: &RunResult, a: &ResultRow, b: &ResultRow) -> Option<bool> {
     let better = Better::parse(&a.better)?;
-    match row_ratio(run, &a.metric, [a, b], better).verdict.as_str() {
+    match row_ratio(run, &a.metric, [a, b], better).0.verdict.as_str() {
         "faster" => Some(true),
         "slower" => Some(false),
         _ => None,

@@ -2,7 +2,7 @@
 
 use super::claim::{Figure, Who};
 use super::*;
-use crate::result::{Case, CaseValue, Num, Subject};
+use crate::result::{Case, CaseValue, Num, Subject, Window};
 use crate::route::Stack;
 use crate::workload::Peers;
 
@@ -130,6 +130,9 @@ fn the_time_is_shared_out_and_a_choice_narrows() {
     );
 }
 
+/// What the rounds of a figure are off by, in thousandths.
+const NOISE: [f64; 9] = [0.0, 0.4, -0.6, 1.5, -1.3, 0.2, -0.5, 0.7, -0.1];
+
 /// A run with the figures of these cells, nine rounds each.
 fn run(rows: &[(&Figure, &str, &str, f64)]) -> RunResult {
     let mut run: RunResult =
@@ -153,9 +156,13 @@ fn run(rows: &[(&Figure, &str, &str, f64)]) -> RunResult {
             };
             row.case.0.insert((*name).to_owned(), value);
         }
-        row.values = (0..9)
-            .map(|round| Num(value * (1.0 + 0.001 * f64::from(round % 3))))
-            .collect();
+        let shift = run.results.len();
+        let noise = |round: usize| NOISE[(round + shift) % NOISE.len()] / 1000.0;
+        row.values = (0..9).map(|round| Num(value * (1.0 + noise(round)))).collect();
+        for round in 0..9 {
+            let order = run.windows.len();
+            run.windows.push(window(&row, round, 2 * order));
+        }
         run.results.push(row);
         if !run.subjects.iter().any(|known| known.name == *subject) {
             run.subjects.push(Subject {
@@ -165,6 +172,68 @@ fn run(rows: &[(&Figure, &str, &str, f64)]) -> RunResult {
         }
     }
     run
+}
+
+fn window(row: &ResultRow, round: u32, order: usize) -> Window {
+    serde_json::from_value(serde_json::json!({
+        "workload": row.workload, "subject": row.subject, "case": row.case, "round": round, "order": order, "t": 0.0,
+        "wall_s": 1.0,
+    }))
+    .unwrap()
+}
+
+#[test]
+fn rounds_are_paired_by_number_where_one_was_done_again() {
+    let claim = &vless_vmess::RECIPE.claims[0];
+    let mut run = run(&[
+        (&claim.over, "throughput", "sealway", 1.0),
+        (&claim.under, "throughput", "sealway", 1.0),
+    ]);
+    // Rounds drift; the fourth of the first case was spoiled and came last.
+    let values = |rounds: &[i32]| rounds.iter().map(|round| Num(1.176 * 2.0_f64.powi(*round))).collect();
+    run.results[0].values = values(&[0, 1, 2, 4, 5, 6, 7, 8, 9]);
+    run.results[1].values = (0..9).map(|round| Num(2.0_f64.powi(round))).collect();
+    run.windows[3].marks.push("superseded".to_owned());
+    let again = window(&run.results[0], 9, 100);
+    run.windows.push(again);
+    let read = |run: &RunResult| claim.evaluate(vless_vmess::RECIPE.peers, run).readings.remove(0);
+    let found = read(&run);
+    let ratio = found.ratio.unwrap();
+    assert_eq!(
+        (ratio.how.as_str(), found.verdict.as_str()),
+        ("signed-rank", "confirmed")
+    );
+    assert!(
+        (ratio.low.get() - 1.176).abs() < 1e-9 && (ratio.high.get() - 1.176).abs() < 1e-9,
+        "{ratio:?}"
+    );
+    assert_eq!(found.why, "");
+
+    // Without windows nobody knows.
+    run.windows.clear();
+    let found = read(&run);
+    assert_eq!(found.ratio.unwrap().how, "range");
+    assert_eq!(found.verdict, "not decided");
+    assert!(found.why.contains("not of the same rounds"), "{}", found.why);
+}
+
+#[test]
+fn what_is_held_against_itself_may_let_forgeries_pass() {
+    let recipe = &drop_ciphers::RECIPE;
+    let claim = &recipe.claims[0];
+    let rows = |over: f64| {
+        run(&[
+            (&claim.over, "throughput", "https-post", over),
+            (&claim.under, "throughput", "https-post", 1.0),
+        ])
+    };
+    let mut run = rows(1.15);
+    run.results[0].flags.push("unauthenticated".to_owned());
+    assert_eq!(claim.evaluate(recipe.peers, &run).readings[0].verdict, "confirmed");
+    let mut run = rows(1.15);
+    run.results[1].median = Num(0.0);
+    let found = &claim.evaluate(recipe.peers, &run).readings[0];
+    assert_eq!(found.why, "there is no figure above zero");
 }
 
 #[test]
@@ -234,6 +303,28 @@ fn what_is_missing_is_named_with_what_gets_it() {
             .iter()
             .any(|text| text.starts_with("croc: "))
     );
+    // Who is there and was left out is not to be got.
+    run.subjects.push(Subject {
+        name: "croc".to_owned(),
+        error: "left out of a quick run".to_owned(),
+        ..Subject::default()
+    });
+    assert!(
+        evaluate(recipe, &run)
+            .missing
+            .contains(&"croc: left out of a quick run".to_owned())
+    );
+    let why = &claim.evaluate(recipe.peers, &run).readings[0].why;
+    assert_eq!(why, "croc took no part: left out of a quick run");
+    let lacking = "nginx is not found on PATH; install the package nginx";
+    run.warnings.push(WarningCode::CellUnavailable.warn("", lacking));
+    let named = |recipe| {
+        evaluate(recipe, &run)
+            .missing
+            .iter()
+            .any(|text| text.starts_with("nginx: "))
+    };
+    assert!(named(&vless_vmess::RECIPE) && !named(recipe));
     run.warnings.push(WarningCode::CasesDropped.warn("", "No room."));
     let others = &recipe.claims[0];
     let dropped = others.evaluate(recipe.peers, &run);
@@ -257,10 +348,22 @@ fn a_workload_that_ran_twice_is_compared_within_one_of_its_runs() {
         (&claim.under, "rate", "sealway", 1.0),
     ]);
     "alone".clone_into(&mut run.results[0].workload_def);
+    // Between its two parts another workload was measured.
+    let mut between = window(&run.results[0], 0, 17);
+    packets::NAME.clone_into(&mut between.workload);
+    run.windows.push(between);
     let found = claim.evaluate(bip324::RECIPE.peers, &run);
+    assert_eq!(found.readings[0].why, "");
     let ratio = found.readings[0].ratio.as_ref().unwrap();
     assert!((ratio.estimate.get() - 20.0).abs() < 0.1, "{ratio:?}");
+    assert_eq!(ratio.how, "signed-rank");
     assert_eq!(found.readings[0].subject, "sealway:gpu / sealway");
+
+    // From one part to the other there are no common rounds.
+    "alone".clone_into(&mut run.results[2].workload_def);
+    let found = claim.evaluate(bip324::RECIPE.peers, &run);
+    assert_eq!(found.readings[0].ratio.as_ref().unwrap().how, "range");
+    assert!(found.readings[0].why.contains("not of the same rounds"));
 }
 
 #[test]
@@ -285,6 +388,29 @@ fn an_order_has_places_ties_and_what_agrees() {
         found.agreement,
         [
             "sealway by throughput: of 3 pairs of neighbours in the published order 1 stand in it here, 1 the other way round, 1 are \
+             not told apart."
+        ]
+    );
+}
+
+#[test]
+fn published_near_ties_are_no_order() {
+    let ranking = &v2ray_aead::RECIPE.rankings[0];
+    let entry = |at: usize| &ranking.entries[at].0;
+    let run = run(&[
+        (entry(0), "throughput", "sealway", 1.0),
+        (entry(1), "throughput", "sealway", 2.0),
+        (entry(2), "throughput", "sealway", 0.5),
+    ]);
+    let found = ranking.evaluate(&run);
+    assert_eq!(
+        (0..5).map(|at| found.tied(at)).collect::<Vec<_>>(),
+        [false, true, false, false, false]
+    );
+    assert_eq!(
+        found.agreement,
+        [
+            "sealway by throughput: of 1 pair of neighbours in the published order 1 stand in it here, 0 the other way round, 0 are \
              not told apart."
         ]
     );

@@ -156,6 +156,20 @@ pub struct Placed {
     pub median: Num,
 }
 
+impl Ranking {
+    /// Whether the published figure of an entry is within 2 % of the one before: single runs give these no order.
+    pub(crate) fn tied(&self, at: usize) -> bool {
+        let before = at.checked_sub(1).and_then(|before| self.entries.get(before));
+        let pair = before.zip(self.entries.get(at));
+        pair.is_some_and(|(before, entry)| !in_order(before.published, entry.published))
+    }
+}
+
+/// Whether two published figures, the better one first, are far enough from each other to stand for an order: 2 %.
+pub(crate) fn in_order(better: f64, worse: f64) -> bool {
+    better > worse * 1.02
+}
+
 impl Reproduction {
     /// Every text in it.
     pub(crate) fn texts(&mut self) -> impl Iterator<Item = &mut String> {

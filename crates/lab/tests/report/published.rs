@@ -3,7 +3,7 @@
 use sealway_lab::report::html;
 use sealway_lab::report::terminal::{Style, render};
 use sealway_lab::reproduce;
-use sealway_lab::result::{ResultRow, RunResult, Subject};
+use sealway_lab::result::{ResultRow, RunResult, Subject, Window};
 
 use crate::json::{check, validator};
 use crate::terminal::golden;
@@ -30,6 +30,7 @@ fn run() -> RunResult {
     }
     for (stack, ours, theirs) in STACKS {
         for (subject, rate) in [("sealway", ours), ("v2ray", theirs)] {
+            run.windows.extend((0..9).map(|round| window(stack, subject, round)));
             for (process, busy) in [("client", 0.71), ("server", 0.48)] {
                 let average = format!("cpu_busy_{process}");
                 run.results.push(row(stack, subject, &average, "lower", busy));
@@ -58,6 +59,14 @@ fn run() -> RunResult {
     found.sources[1].method.push_str(crate::common::HOSTILE);
     run.reproduction = Some(found);
     run
+}
+
+fn window(stack: &str, subject: &str, round: u32) -> Window {
+    serde_json::from_value(serde_json::json!({
+        "workload": "transports", "subject": subject, "round": round, "order": round, "t": 0.0, "wall_s": 1.0,
+        "case": { "stack": stack, "streams": 1, "direction": "down", "suite": "none" },
+    }))
+    .unwrap()
 }
 
 fn row(stack: &str, subject: &str, metric: &str, better: &str, value: f64) -> ResultRow {

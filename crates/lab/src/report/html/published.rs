@@ -6,7 +6,7 @@ use super::chart::Text;
 use super::figure::listing;
 use crate::format::sig3_or;
 use crate::report::listing::{Entry, Listing};
-use crate::report::published::{LOADS, PROCESSES, loads, measured, placed, published, tally, words};
+use crate::report::published::{LOADS, PROCESSES, TIES, loads, measured, place, placed, published, tally, words};
 use crate::result::{Ranking, Reproduction};
 
 /// Identifier of the section, and its title.
@@ -102,13 +102,13 @@ fn order(ranking: &Ranking) -> Listing {
     let mut columns = vec![("place", true), ("what", false), (unit.as_str(), true)];
     columns.extend(titles.iter().map(|title| (title.as_str(), true)));
     let caption = format!(
-        "{} [{}]: the published order, and places here; = is not told apart from the place before",
+        "{} [{}]: the published order, and places here; = is {TIES}",
         ranking.title, ranking.source
     );
     let mut listing = Listing::new(&caption, &columns);
     for (at, entry) in ranking.entries.iter().enumerate() {
         let mut row = vec![
-            Entry::text((at + 1).to_string()),
+            Entry::text(place(ranking, at)),
             Entry::text(&entry.name),
             Entry::number(sig3_or(entry.published, "?"), entry.published),
         ];

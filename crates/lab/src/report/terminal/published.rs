@@ -2,7 +2,7 @@
 
 use super::Text;
 use crate::format::{self, sig3_or};
-use crate::report::published::{LOADS, PROCESSES, loads, measured, placed, published, tally, words};
+use crate::report::published::{LOADS, PROCESSES, TIES, loads, measured, place, placed, published, tally, words};
 use crate::result::{Claim, Ranking, Reading, Reproduction};
 
 /// The widest subject and figure that stand in line.
@@ -118,15 +118,15 @@ fn ranked(out: &mut Text, ranking: &Ranking) {
             }
             out.line(&line);
         }
-        for (place, entry) in ranking.entries.iter().enumerate() {
+        for (at, entry) in ranking.entries.iter().enumerate() {
             let name: String = entry.name.chars().take(ENTRY).collect();
             let mut line = format!(
                 "{:>3}  {name:<ENTRY$}{:>PLACE$}",
-                place + 1,
+                place(ranking, at),
                 sig3_or(entry.published, "?")
             );
             for (_, _, places) in columns {
-                line.push_str(&format!("{:>PLACE$}", places.get(place).map_or("", String::as_str)));
+                line.push_str(&format!("{:>PLACE$}", places.get(at).map_or("", String::as_str)));
             }
             out.line(&line);
         }
@@ -134,10 +134,7 @@ fn ranked(out: &mut Text, ranking: &Ranking) {
     for sentence in &ranking.agreement {
         out.prose("  ", sentence);
     }
-    out.prose(
-        "  ",
-        &format!("{}: not told apart from the place before.", format::TIED),
-    );
+    out.prose("  ", &format!("{}: {TIES}.", format::TIED));
 }
 
 /// What each process of an order's entries kept busy.
