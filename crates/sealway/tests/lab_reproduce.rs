@@ -11,20 +11,30 @@ use serde_json::{Value, json};
 
 /// A result with these rates of VLESS and VMess over TLS.
 fn result(vless: f64, vmess: f64) -> Value {
+    let case = |stack: &str| json!({ "stack": stack, "streams": 1, "direction": "down", "suite": "aes-128-gcm" });
     let row = |stack: &str, rate: f64| {
         let values: Vec<f64> = (0..9)
-            .map(|round| rate * (1.0 + 0.001 * f64::from(round % 3)))
+            .map(|round| rate * (1.0 + 0.001 * f64::from((round + i32::from(stack.starts_with("vless"))) % 3)))
             .collect();
         json!({
             "workload": "transports", "subject": "sealway", "metric": "throughput", "unit": "B/s", "better": "higher",
-            "case": { "stack": stack, "streams": 1, "direction": "down", "suite": "aes-128-gcm" },
-            "median": rate, "low": rate, "high": rate, "rounds": 9, "values": values,
+            "case": case(stack), "median": rate, "low": rate, "high": rate, "rounds": 9, "values": values,
         })
     };
+    let stacks = ["vless-tcp-tls", "vmess-none-tcp-tls"];
+    let windows: Vec<Value> = (0..18)
+        .map(|order| {
+            json!({
+                "workload": "transports", "subject": "sealway", "case": case(stacks[order % 2]), "round": order / 2,
+                "order": order, "t": 0.0, "wall_s": 1.0,
+            })
+        })
+        .collect();
     json!({
         "schema": 1, "run": "r", "started": "2026-01-01T00:00:00Z", "sealway": "0.1.0", "complete": true, "machine": {},
         "profile": "standard", "subjects": [{ "name": "sealway" }],
         "results": [row("vless-tcp-tls", vless), row("vmess-none-tcp-tls", vmess)],
+        "windows": windows,
     })
 }
 
@@ -49,7 +59,7 @@ fn a_result_that_is_there_is_judged() {
 #[test]
 fn a_recipe_runs_and_says_what_it_could_not_measure() {
     // No stack of the recipe: what is left is the set-up of keys.
-    let line = "lab reproduce v2ray-aead --quick --budget 3s --peers none --stack relay --suite aes-128-gcm --json -";
+    let line = "lab reproduce v2ray-aead --quick --budget 30s --peers none --stack relay --suite aes-128-gcm --json -";
     let ran = run(&line.split(' ').collect::<Vec<_>>());
     assert_eq!(ran.code, 0, "{ran:?}");
     let result: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -58,7 +68,7 @@ fn a_recipe_runs_and_says_what_it_could_not_measure() {
     for claim in result["reproduction"]["claims"].as_array().unwrap() {
         assert_eq!(claim["readings"][0]["verdict"], "not measured");
     }
-    assert!(ran.stderr.contains("Nobody, of 6 claims: 6 not measured."), "{ran:?}");
+    assert!(ran.stderr.contains("Not measured: 6 claims."), "{ran:?}");
 }
 
 #[test]
