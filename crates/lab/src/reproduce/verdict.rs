@@ -58,12 +58,14 @@ impl Verdict {
         let (above, below) = (is(stats::Verdict::Faster), is(stats::Verdict::Slower));
         let wider = 1.0 + tolerance(published);
         if published == 1.0 {
+            let beyond = high < 1.0 / wider || wider < low;
             // A range of a few rounds is narrow by chance; it can only show that there is a difference.
-            return match measured.level > 0.0 {
-                true if 1.0 / wider <= low && high <= wider => Verdict::Confirmed,
-                true if high < 1.0 / wider || wider < low => Verdict::Contradicted,
-                false if above || below => Verdict::Contradicted,
-                _ => Verdict::NotDecided,
+            return if measured.level > 0.0 && 1.0 / wider <= low && high <= wider {
+                Verdict::Confirmed
+            } else if beyond && (above || below) {
+                Verdict::Contradicted
+            } else {
+                Verdict::NotDecided
             };
         }
         if is(stats::Verdict::Same) {
