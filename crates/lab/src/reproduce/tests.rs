@@ -190,9 +190,10 @@ fn rounds_are_paired_by_number_where_one_was_done_again() {
         (&claim.under, "throughput", "sealway", 1.0),
     ]);
     // Rounds drift; the fourth of the first case was spoiled and came last.
-    let values = |rounds: &[i32]| rounds.iter().map(|round| Num(1.176 * 2.0_f64.powi(*round))).collect();
-    run.results[0].values = values(&[0, 1, 2, 4, 5, 6, 7, 8, 9]);
-    run.results[1].values = (0..9).map(|round| Num(2.0_f64.powi(round))).collect();
+    let drift = |round: i32| 2.0_f64.powi(round);
+    let rounds = [0, 1, 2, 4, 5, 6, 7, 8, 9];
+    run.results[0].values = rounds.map(|round| Num(1.176 * drift(round))).to_vec();
+    run.results[1].values = (0..9).map(|round| Num(drift(round))).collect();
     run.windows[3].marks.push("superseded".to_owned());
     let again = window(&run.results[0], 9, 100);
     run.windows.push(again);
