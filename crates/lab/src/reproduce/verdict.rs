@@ -44,7 +44,7 @@ impl Verdict {
     /// `measured` is a ratio for which more is better, so that `faster` and `slower` in it stand for above and below 1;
     /// they say so only if the whole interval lies beyond the margin of the metric (1 % for rates and times), or, with too
     /// few rounds for an interval, the whole range beyond 20 %. `published` is above 0; 1 stands for a claim that there is
-    /// no difference, which an interval bears out that lies within the [`tolerance`], and contradicts if it lies wholly
+    /// no difference, which an interval bears out that lies within the tolerance, and contradicts if it lies wholly
     /// beyond.
     pub fn of(published: f64, measured: &Ratio) -> Verdict {
         let (estimate, low, high) = (measured.estimate.get(), measured.low.get(), measured.high.get());
