@@ -92,7 +92,8 @@ async fn what_is_ready_is_given_up_before_the_server_ends_it() {
             assert!(closed, "the client keeps what has ended");
         }
         match by_server {
-            [first, _] if turn == 0 => assert!(first),
+            // The other of the two may be given up at once, and be heard of before.
+            either if turn == 0 => assert!(either.contains(&true)),
             [false, false] => break,
             _ => late += 1,
         }
