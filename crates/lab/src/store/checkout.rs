@@ -128,18 +128,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (top, below) = (folder.path(), folder.path().join("a/b"));
         fs::create_dir_all(&below).unwrap();
-        write(top.join(".git/HEAD"), "ref: refs/heads/work/fast\n");
+        write(top.join(".git/HEAD"), "ref: refs/heads/topic/fast\n");
         // A branch without a commit, then one whose reference is packed, then a loose one.
-        assert_eq!(checkout(&below, nothing), label(Some("work/fast"), None));
+        assert_eq!(checkout(&below, nothing), label(Some("topic/fast"), None));
         let packed = format!(
-            "# pack-refs\n{} refs/heads/other/work/fast\n{COMMIT} refs/heads/work/fast\n",
+            "# pack-refs\n{} refs/heads/other/topic/fast\n{COMMIT} refs/heads/topic/fast\n",
             "f".repeat(40)
         );
         write(top.join(".git/packed-refs"), &packed);
-        assert_eq!(checkout(&below, nothing), label(Some("work/fast"), Some(COMMIT)));
+        assert_eq!(checkout(&below, nothing), label(Some("topic/fast"), Some(COMMIT)));
         let newer = "a".repeat(40);
-        write(top.join(".git/refs/heads/work/fast"), &format!("{newer}\n"));
-        assert_eq!(checkout(&below, nothing), label(Some("work/fast"), Some(&newer)));
+        write(top.join(".git/refs/heads/topic/fast"), &format!("{newer}\n"));
+        assert_eq!(checkout(&below, nothing), label(Some("topic/fast"), Some(&newer)));
     }
 
     #[test]
