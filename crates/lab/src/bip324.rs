@@ -81,6 +81,7 @@ pub static WORKLOAD: Workload = Workload {
     summary: "packets of Bitcoin's v2 transport: batches, sockets, handshakes",
     peers: &PEERS,
     gpu: true,
+    guests: false,
     alone: false,
     limits: &LIMITS,
     prepare,

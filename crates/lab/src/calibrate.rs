@@ -48,6 +48,7 @@ pub static WORKLOAD: Workload = Workload {
     summary: "the lab's own load generators beside iperf3 and wrk",
     peers: &PEERS,
     gpu: false,
+    guests: false,
     alone: true,
     limits: &LIMITS,
     prepare,

@@ -60,6 +60,7 @@ pub static WORKLOAD: Workload = Workload {
     summary: "files from end to end, beside scp, rsync, croc and others",
     peers: &PEERS,
     gpu: false,
+    guests: false,
     alone: false,
     limits: &LIMITS,
     prepare,

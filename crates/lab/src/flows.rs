@@ -29,7 +29,7 @@ use crate::workload::{self, LabError, Prepared, Request, Workload};
 pub const NAME: &str = "flows";
 
 /// Names of all peers this workload knows.
-pub const PEERS: [&str; 2] = engine::PEERS;
+pub const PEERS: [&str; 3] = engine::PEERS;
 
 /// The workload.
 pub static WORKLOAD: Workload = Workload {
@@ -37,6 +37,7 @@ pub static WORKLOAD: Workload = Workload {
     summary: "short connections through proxied paths, and memory of idle ones",
     peers: &PEERS,
     gpu: false,
+    guests: true,
     alone: false,
     limits: &crate::route::LIMITS,
     prepare,

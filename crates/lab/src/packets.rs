@@ -61,6 +61,7 @@ pub static WORKLOAD: Workload = Workload {
     summary: "many small packets in batches, each with its own key",
     peers: &PEERS,
     gpu: true,
+    guests: false,
     alone: false,
     limits: &LIMITS,
     prepare,

@@ -58,6 +58,7 @@ pub static WORKLOAD: Workload = Workload {
     summary: "four suites: seal, open, key set-up, a fresh key per message",
     peers: &PEERS,
     gpu: false,
+    guests: false,
     alone: false,
     limits: &LIMITS,
     prepare,

@@ -30,7 +30,7 @@ use crate::workload::{self, LabError, Prepared, Request, Workload};
 pub const NAME: &str = "requests";
 
 /// Names of all peers this workload knows.
-pub const PEERS: [&str; 2] = engine::PEERS;
+pub const PEERS: [&str; 3] = engine::PEERS;
 
 /// The workload.
 pub static WORKLOAD: Workload = Workload {
@@ -38,6 +38,7 @@ pub static WORKLOAD: Workload = Workload {
     summary: "HTTP requests through proxied paths: rate, latency, CPU",
     peers: &PEERS,
     gpu: false,
+    guests: true,
     alone: false,
     limits: &crate::route::LIMITS,
     prepare,

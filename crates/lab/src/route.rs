@@ -5,7 +5,7 @@
 //! generator -> entry of the client -> protocol -> [nginx] -> server -> sink
 //! ```
 //!
-//! Every program gets the same configuration, made here and kept in a folder that nobody else may read, with an id and a
+//! Every program gets the same configuration (sing-box in its own form), made here and kept in a folder that nobody else may read, with an id and a
 //! certificate (P-256) made for this route. TLS is version 1.3 with AES-128-GCM at both ends, but for stacks that are named after another suite; logs, statistics and sniffing
 //! are off, and so is multiplexing in all stacks but the one named after it; the rest is each program's default. Programs run in process groups of their own, with up to
 //! 4095 random bytes more in their environment, so that no layout of the stack is favoured, and are killed when the route
@@ -13,7 +13,13 @@
 
 mod config;
 pub mod engine;
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) mod fakes;
+mod form;
+mod guest;
+mod kind;
 mod nginx;
+mod sing_box;
 mod stack;
 mod tls;
 
@@ -26,6 +32,7 @@ use std::time::{Duration, Instant};
 
 pub use crate::peer::proc::Memory;
 pub use engine::Engine;
+pub use guest::Guest;
 pub use stack::Stack;
 
 use crate::measure::cpu::Method;
@@ -221,7 +228,7 @@ impl Route {
         if !stack.has_programs() {
             return Ok(Route::direct(sink));
         }
-        if let Some(lack) = stack.lacking(engine.name()) {
+        if let Some(lack) = stack.lacking(engine.kind()) {
             let what = format!("{} has no {lack}", engine.name());
             return Err(RouteError::Unavailable { what });
         }
@@ -351,7 +358,7 @@ impl Opening<'_> {
             // A second inbound of the program may begin to listen after the first.
             let used = if stack.shape == stack::Shape::Fallback { 2 } else { 1 };
             next = self.start_at("server", used, |opening, [port, inner]| {
-                let config = opening.facts.server(port, inner);
+                let config = form::server(opening.engine.kind(), &opening.facts, port, inner);
                 opening.engine_command("server", port, &config.to_string())
             })?;
             if stack.needs_nginx() {
@@ -369,7 +376,7 @@ impl Opening<'_> {
             next = wire(next).map_err(system("put something between client and server"))?;
         }
         self.start_at("client", 1, |opening, [port, _]| {
-            let config = opening.facts.client(port, next, sink);
+            let config = form::client(opening.engine.kind(), &opening.facts, port, next, sink);
             opening.engine_command("client", port, &config.to_string())
         })
     }
@@ -403,7 +410,7 @@ impl Opening<'_> {
     fn engine_command(&self, role: &str, port: u16, config: &str) -> Result<Command, RouteError> {
         let file = self.write(role, port, config)?;
         let mut command = Command::new(self.engine.program());
-        command.args(self.engine.arguments(&file));
+        command.args(self.engine.kind().arguments(&file));
         Ok(command)
     }
 

@@ -54,7 +54,7 @@ use traffic::{Direction, END, PIECE};
 pub const NAME: &str = "transports";
 
 /// Names of all peers this workload knows.
-pub const PEERS: [&str; 2] = engine::PEERS;
+pub const PEERS: [&str; 3] = engine::PEERS;
 
 /// The workload.
 pub static WORKLOAD: Workload = Workload {
@@ -62,6 +62,7 @@ pub static WORKLOAD: Workload = Workload {
     summary: "byte streams through proxies, with the CPU time of each process",
     peers: &PEERS,
     gpu: false,
+    guests: true,
     alone: false,
     limits: &crate::route::LIMITS,
     prepare,
@@ -155,6 +156,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
                 _ => SAMPLED,
             },
             finish: mark,
+            guests: routes::guests(request),
             ..Scheme::new(NAME, hash(), |_| &METRICS, Reference::Best(&PEERS))
         },
         cells,
@@ -251,5 +253,7 @@ fn mark(rows: &mut [ResultRow]) {
     }
 }
 
+#[cfg(all(test, target_os = "linux"))]
+mod guest_tests;
 #[cfg(test)]
 mod tests;

@@ -26,7 +26,7 @@ use crate::lens::Lens;
 use crate::measure::{WarningCode, clock};
 use crate::plan::{Plan, PlanError, Profile};
 use crate::result::{Case, Machine, PlanFacts, Recommendation, ResultRow, RunResult, SCHEMA, Subject, Warning};
-use crate::route::Stack;
+use crate::route::{Guest, Stack};
 use crate::run::{Cell, Deadline, Job, Observer, Outcome, Probe, SystemProbe, Timing, execute};
 use crate::{machine, run};
 
@@ -51,6 +51,8 @@ pub struct Workload {
     pub peers: &'static [&'static str],
     /// True if it can also measure a GPU.
     pub gpu: bool,
+    /// True if it can measure programs that the user brings along.
+    pub guests: bool,
     /// Runs by its own name only: a run of all leaves it out.
     pub alone: bool,
     /// What its figures cannot show, in sentences.
@@ -100,6 +102,14 @@ impl Catalogue {
         }
         names
     }
+
+    /// Names of all subjects but ours: peers, and what shows what is possible without any.
+    pub fn others(&self) -> Vec<&'static str> {
+        let mut names = self.peers();
+        let controls = self.iter().map(|workload| workload.lens.control);
+        names.extend(controls.filter(|control| !control.is_empty()));
+        names
+    }
 }
 
 /// What peers to measure beside our engine.
@@ -121,6 +131,9 @@ pub struct Request {
     pub profile: Profile,
     /// Beside our engine.
     pub peers: Peers,
+    /// Programs that the user brings along, each with a name of its own, for workloads that can measure them. It is an error
+    /// if one cannot take part.
+    pub guests: Vec<Guest>,
     /// Suites to measure; all if empty.
     pub suites: Vec<Suite>,
     /// Time limit for the whole run; the workload's own for the profile if absent.

@@ -23,7 +23,7 @@ use clap_complete::Shell;
 use sealway_aead::Suite;
 use sealway_lab::catalogue::ALL;
 use sealway_lab::reproduce::Recipe;
-use sealway_lab::route::Stack;
+use sealway_lab::route::{Guest, Stack};
 
 use crate::exit::Exit;
 
@@ -197,6 +197,15 @@ pub(crate) struct LabOptions {
     #[arg(value_parser = values::peer(&ALL))]
     pub(crate) peers: Vec<PeerWord>,
 
+    /// A program to measure beside them through proxies, under a name of its own; can be given several times
+    ///
+    /// One of V2Ray's kind: it is client and server with the configurations of Xray and V2Ray, as `PATH run -c FILE`, or as
+    /// `PATH -config FILE` if it answers `-version` with V2Ray before 5. One that says it is sing-box gets sing-box's
+    /// configurations. It is believed as little as any other, and has to be there. For the workloads transports, requests and
+    /// flows and what contains them.
+    #[arg(long, value_name = "NAME=PATH", value_parser = values::guest)]
+    pub(crate) peer: Vec<Guest>,
+
     /// Suites to measure [default: all]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = values::suite())]
     pub(crate) suite: Vec<Suite>,
@@ -312,7 +321,7 @@ pub(crate) struct Reproduce {
 
     /// Measure nothing: read a result that --json wrote, of this machine or another
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    #[arg(conflicts_with_all = ["quick", "full", "peers", "suite", "stack", "budget", "seed"])]
+    #[arg(conflicts_with_all = ["quick", "full", "peers", "peer", "suite", "stack", "budget", "seed"])]
     pub(crate) from: Option<PathBuf>,
 
     #[command(flatten)]

@@ -124,6 +124,8 @@ fn peers_carry_bytes_with_the_same_configurations() {
     for name in PEERS {
         match Engine::peer(name) {
             Ok(engine) => with(&engine),
+            // It is not among the peers of tests (scripts/install-peers --tests): nobody has to have it.
+            Err(why) if name == "sing-box" => println!("skipped: {name}: {why}"),
             Err(why) => common::peer_is_missing(&format!("{name}: {why}")),
         }
     }
@@ -170,12 +172,16 @@ fn a_program_that_does_not_start_is_told_with_its_last_words() {
 #[test]
 fn transports_are_measured_with_the_cost_of_each_process() {
     let stacks = "vless-tcp,vmess-aes-128-gcm-tcp";
+    // Our own program once more, as one that a user brings along.
+    let again = format!("again={PROGRAM}");
     let ran = common::run(&[
         "lab",
         "transports",
         "--quick",
         "--peers",
         "none",
+        "--peer",
+        &again,
         "--stack",
         stacks,
         "--budget",
@@ -194,7 +200,9 @@ fn transports_are_measured_with_the_cost_of_each_process() {
     };
     assert!(find("direct", "direct", "throughput")["median"].as_f64().unwrap() > 0.0);
     for stack in stacks.split(',') {
-        assert!(find(stack, "sealway", "throughput")["median"].as_f64().unwrap() > 0.0);
+        for subject in ["sealway", "again"] {
+            assert!(find(stack, subject, "throughput")["median"].as_f64().unwrap() > 0.0);
+        }
         for metric in ["cpu_per_gb", "cpu_per_gb_client", "cpu_per_gb_server"] {
             let row = find(stack, "sealway", metric);
             assert!(row["median"].as_f64().unwrap() > 0.0);
@@ -210,6 +218,14 @@ fn transports_are_measured_with_the_cost_of_each_process() {
         find("vmess-aes-128-gcm-tcp", "sealway", "throughput")["verified"],
         "sampled, 1 in 16"
     );
+    let brought = &result["subjects"][1];
+    assert_eq!(brought["name"], "again");
+    assert!(
+        brought["version"].as_str().unwrap().starts_with("sealway "),
+        "{brought}"
+    );
+    // Ours stands beside it, as beside every peer.
+    assert_eq!(find("vless-tcp", "sealway", "throughput")["ratio"]["to"], "again");
     let ours = &result["subjects"][0];
     assert_eq!((&ours["name"], &ours["kind"]), (&"sealway".into(), &"program".into()));
     assert_eq!(
@@ -218,5 +234,46 @@ fn transports_are_measured_with_the_cost_of_each_process() {
     );
     for words in ["vless-tcp, 1 stream down", "s/GB", "client"] {
         assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_program_that_a_user_brings_along_and_cannot_take_part_is_told() {
+    let both: &[&str] = &["transports", "--peer", "a=/bin/sh", "--peer", "a=/bin/ls"];
+    for (arguments, code, words) in [
+        (&["transports", "--peer", "fork"][..], 2, "write NAME=PATH"),
+        (
+            &["transports", "--peer", "V2Ray=/bin/sh"],
+            2,
+            "choose another, such as my-V2Ray",
+        ),
+        (&["transports", "--peer", "auto=/bin/sh"], 2, "taken"),
+        (both, 2, "the name a is given twice"),
+        (
+            &["primitives", "--peer", "fork=/bin/sh"],
+            2,
+            "for the workloads transports, requests, flows",
+        ),
+        (
+            &["reproduce", "bip324", "--peer", "fork=/bin/sh"],
+            2,
+            "v2ray-aead, vless-vmess",
+        ),
+        (&["transports", "--peer", "fork=/no/such"], 4, "peer fork: \"/no/such\""),
+        (&["requests", "--peer", "fork=/etc/passwd"], 4, "chmod +x"),
+        (
+            &["flows", "--peer", "fork=/bin/false"],
+            4,
+            "exit status: 1; a program can take part",
+        ),
+        (
+            &["reproduce", "vless-vmess", "--peer", "fork=/bin"],
+            4,
+            "\"/bin\" is no file",
+        ),
+    ] {
+        let ran = common::run(&[&["lab"], arguments].concat());
+        assert_eq!(ran.code, code, "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(words), "{arguments:?}: {}", ran.stderr);
     }
 }

@@ -48,9 +48,11 @@ pub struct Peer {
     pub present: bool,
 }
 
-/// Programs looked for: `openssl` is a peer of the cipher workload, xray and V2Ray are of workloads through proxies, where nginx
-/// stands between; the others are of files.
-const PROGRAMS: [&str; 8] = ["openssl", "xray", "v2ray", "nginx", "croc", "wormhole", "rsync", "scp"];
+/// Programs looked for: `openssl` is a peer of the cipher workload, xray, V2Ray and sing-box are of workloads through proxies, where
+/// nginx stands between; the others are of files.
+const PROGRAMS: [&str; 9] = [
+    "openssl", "xray", "v2ray", "sing-box", "nginx", "croc", "wormhole", "rsync", "scp",
+];
 
 /// Looks for peers in the folders of `path` (the value of `PATH`); starts nothing.
 pub fn find_peers(path: Option<&OsStr>) -> Vec<Peer> {

@@ -92,13 +92,13 @@ impl Spec {
 /// What the slowest subject of a closed loop reached, by stack and mode. The first window of each subject counts, so that
 /// all rounds of an open loop have one rate.
 #[derive(Debug, Default)]
-pub(crate) struct Ceilings(BTreeMap<(&'static str, &'static str), BTreeMap<&'static str, f64>>);
+pub(crate) struct Ceilings(BTreeMap<(&'static str, &'static str), BTreeMap<String, f64>>);
 
 impl Ceilings {
-    fn note(&mut self, spec: &Spec, subject: &'static str, rate: f64) {
+    fn note(&mut self, spec: &Spec, subject: &str, rate: f64) {
         if subject != DIRECT {
             let of_case = self.0.entry((spec.stack.name(), spec.mode)).or_default();
-            of_case.entry(subject).or_insert(rate);
+            of_case.entry(subject.to_owned()).or_insert(rate);
         }
     }
 
@@ -134,7 +134,7 @@ impl Shared {
 /// A case with a subject.
 struct LoadCell {
     spec: Spec,
-    subject: &'static str,
+    subject: String,
     /// Not asked for a direct route, which has no programs.
     engine: Engine,
     shared: Shared,
@@ -145,11 +145,11 @@ pub(crate) fn cells_of(spec: Spec, engines: &[Engine], shared: &Shared) -> Vec<C
     let subjects = engines.iter().map(|engine| (engine.name(), engine));
     // A route without programs needs none of them; any stands in for it.
     let control = engines.first().map(|engine| (DIRECT, engine));
-    let cell = |(subject, engine): (&'static str, &Engine)| {
+    let cell = |(subject, engine): (&str, &Engine)| {
         let (engine, shared) = (engine.clone(), shared.clone());
         let timed = LoadCell {
             spec,
-            subject,
+            subject: subject.to_owned(),
             engine,
             shared,
         };
@@ -194,7 +194,7 @@ impl LoadCell {
         let answered = window.done > 0 && generator.latency.failed() * 100 <= generator.latency.count();
         if self.spec.drive == Drive::Closed && answered {
             let rate = window.done as f64 / window.wall_s;
-            self.shared.ceilings.borrow_mut().note(&self.spec, self.subject, rate);
+            self.shared.ceilings.borrow_mut().note(&self.spec, &self.subject, rate);
         }
         let mut figures = load_figures(&window, &generator, self.spec.drive);
         for (name, time) in &spent {

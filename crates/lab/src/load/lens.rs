@@ -57,7 +57,7 @@ pub(crate) const LENS: Lens = Lens {
         Parameter::number("connections", 1, "connections at once"),
     ],
     figures: &FIGURES,
-    colours: &["xray", "v2ray", "", "direct"],
+    colours: &["xray", "v2ray", "sing-box", "direct"],
     control: "direct",
     case,
     place: |_, index, found| vec![Place::of_case(index, title(found), case(found))],

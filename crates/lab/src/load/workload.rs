@@ -48,6 +48,7 @@ pub(crate) fn prepare(
         cells,
         scheme: Scheme {
             finish: |rows| mark_generator_bound(rows, "rate", |row| row.case.canonical()),
+            guests: routes::guests(request),
             ..Scheme::new(name, def, metrics, Reference::BestOr(&PEERS, DIRECT))
         },
         warnings: Vec::new(),

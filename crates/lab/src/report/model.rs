@@ -31,9 +31,7 @@ impl<'a> Report<'a> {
     /// Sorts a run that is [`harmless`]. Rows of workloads that the catalogue does not have are left for the table of all
     /// figures.
     pub(crate) fn new(run: &'a RunResult, catalogue: &Catalogue) -> Report<'a> {
-        let mut known = catalogue.peers();
-        known.extend(catalogue.iter().map(|workload| workload.lens.control));
-        let subjects = subjects(run, &known);
+        let subjects = subjects(run, &catalogue.others());
         let views = catalogue.iter().filter_map(|workload| {
             let of = |row: &&ResultRow| row.workload == workload.name;
             let rows: Vec<&ResultRow> = run.results.iter().filter(of).collect();

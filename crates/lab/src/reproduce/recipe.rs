@@ -3,9 +3,12 @@
 use super::claim::{Claim, Programs};
 use super::ranking::Ranking;
 use crate::result::{self, Case};
-use crate::route::{Engine, Stack, engine};
+use crate::route::{Engine, Stack};
 use crate::workload::{Peers, Workload};
 use sealway_aead::Suite;
+
+/// The programs that figures were published of, V2Ray first: most are of it.
+const PUBLISHED: [&str; 2] = ["v2ray", "xray"];
 
 /// Published measurements and how they are made again here.
 #[derive(Debug)]
@@ -24,6 +27,13 @@ pub struct Recipe {
     pub(super) claims: &'static [Claim],
     pub(super) rankings: &'static [Ranking],
     pub(super) peers: &'static Programs,
+}
+
+impl Recipe {
+    /// True if it can measure programs that the user brings along.
+    pub fn takes_guests(&self) -> bool {
+        self.steps.iter().any(|step| step.workload.guests)
+    }
 }
 
 impl PartialEq for Recipe {
@@ -92,9 +102,7 @@ impl Step {
         if asked != Peers::Auto || !self.one_engine {
             return asked;
         }
-        // V2Ray comes first: the figures are of it.
-        let mut known = engine::PEERS.into_iter().rev();
-        match known.find(|name| Engine::peer(name).is_ok()) {
+        match PUBLISHED.into_iter().find(|name| Engine::peer(name).is_ok()) {
             Some(name) => Peers::Named(vec![name.to_owned()]),
             None => Peers::None,
         }

@@ -3,7 +3,6 @@
 //! What can be forced is: TLS 1.3 with one suite, no logs, and nothing that a configuration has to ask for, such as
 //! statistics or sniffing.
 
-use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::Path;
 
@@ -16,10 +15,13 @@ use super::stack::{Network, Protocol, Shape, Stack};
 use super::tls::{AUTHORITY, CERTIFICATE, KEY, SERVER_NAME};
 
 /// The path of WebSocket requests.
-const WS_PATH: &str = "/lab";
+pub(super) const WS_PATH: &str = "/lab";
 
 /// The path of XHTTP requests.
 const XHTTP_PATH: &str = "/lab";
+
+/// The service of gRPC.
+pub(super) const GRPC_SERVICE: &str = "lab";
 
 /// What the configurations of one route have in common.
 #[derive(Clone, Copy, Debug)]
@@ -31,12 +33,14 @@ pub(super) struct Facts<'a> {
     pub(super) id: &'a str,
 }
 
-fn local(port: u16) -> SocketAddr {
+/// A port of this machine.
+pub(super) fn local(port: u16) -> SocketAddr {
     SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))
 }
 
 impl Facts<'_> {
-    fn file(&self, name: &str) -> String {
+    /// A file of the route's folder.
+    pub(super) fn file(&self, name: &str) -> String {
         self.folder.join(name).display().to_string()
     }
 
@@ -201,7 +205,7 @@ impl Facts<'_> {
     }
 
     /// Method and password of Shadowsocks. The key of 2022 is made of the id, so that both ends have it.
-    fn shadowsocks(&self) -> (&'static str, String) {
+    pub(super) fn shadowsocks(&self) -> (&'static str, String) {
         let key = || {
             let mut key = [0; 32];
             for (to, from) in key.iter_mut().zip(self.id.bytes().filter(|byte| *byte != b'-')) {
@@ -221,7 +225,7 @@ impl Facts<'_> {
         match self.stack.network {
             Network::Tcp | Network::Mux => json!({ "network": "tcp" }),
             Network::HttpHeader => json!({ "network": "tcp", "tcpSettings": { "header": { "type": "http" } } }),
-            Network::Grpc => json!({ "network": "grpc", "grpcSettings": { "serviceName": "lab" } }),
+            Network::Grpc => json!({ "network": "grpc", "grpcSettings": { "serviceName": GRPC_SERVICE } }),
             Network::XhttpOne => xhttp("stream-one"),
             Network::XhttpPackets => xhttp("packet-up"),
             Network::WebSocket => json!({ "network": "ws", "wsSettings": { "path": WS_PATH } }),
@@ -246,7 +250,7 @@ fn quoted(name: &str) -> String {
 }
 
 /// What VMess calls what it seals with.
-fn security(protocol: Protocol) -> &'static str {
+pub(super) fn security(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::VmessNone => "none",
         Protocol::Vmess(Suite::ChaCha20Poly1305) => "chacha20-poly1305",
@@ -283,65 +287,11 @@ fn freedom() -> Value {
     })
 }
 
-/// The configurations of `stacks` for the result file, by stack and role, with made-up ports, folder and id.
-pub(super) fn samples(stacks: &[Stack]) -> BTreeMap<String, Value> {
-    let mut samples = BTreeMap::new();
-    for stack in stacks.iter().filter(|stack| stack.has_programs()) {
-        let facts = Facts {
-            stack: *stack,
-            folder: Path::new("."),
-            id: "00000000-0000-4000-8000-000000000000",
-        };
-        let mut add = |role: &str, config: Value| samples.insert(format!("{stack} {role}"), config);
-        let server = if stack.needs_nginx() { local(3) } else { local(2) };
-        add("client", facts.client(1, server, local(9)));
-        if stack.has_wire() {
-            add("server", facts.server(2, 4));
-        }
-        if stack.needs_nginx() {
-            add("front", json!(facts.nginx(3, local(2), None)));
-        }
-    }
-    samples
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use sealway_v2ray::config::{File, Options, load};
-
     use super::*;
-
-    #[test]
-    fn our_own_reader_finds_nothing_to_say_of_any_configuration() {
-        let samples = samples(&Stack::ALL);
-        // All but the direct one have a client, all but the copy a server.
-        let fronts = Stack::ALL.iter().filter(|stack| stack.needs_nginx()).count();
-        let count = |role: &str| samples.keys().filter(|name| name.ends_with(role)).count();
-        assert_eq!(
-            (count(" client"), count(" server"), count(" front")),
-            (Stack::ALL.len() - 1, Stack::ALL.len() - 2, fronts)
-        );
-        for (name, config) in &samples {
-            let Value::Object(_) = config else {
-                assert!(name.ends_with(" front"));
-                continue;
-            };
-            let text = config.to_string();
-            let file = File {
-                name: "config.json",
-                text: text.as_bytes(),
-            };
-            let options = Options {
-                strict: true,
-                ..Options::default()
-            };
-            let loaded = load(&[file], &options);
-            assert!(loaded.problems.is_empty(), "{name}: {:?}\n{text}", loaded.problems);
-            assert_eq!(loaded.config.unwrap().outbounds.len(), 1);
-        }
-    }
 
     #[test]
     fn both_ends_agree() {

@@ -4,6 +4,8 @@ use std::fmt;
 
 use sealway_aead::Suite;
 
+use super::kind::Kind;
+
 /// What carries the bytes between the client and the server of a route.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Stack {
@@ -274,14 +276,17 @@ impl Stack {
         matches!(self.shape, Shape::NginxPath | Shape::NginxSni)
     }
 
-    /// What of it the program called `engine` does not have.
-    pub(super) fn lacking(&self, engine: &str) -> Option<&'static str> {
-        match (engine, self.network, self.protocol) {
-            ("v2ray", Network::XhttpOne | Network::XhttpPackets, _) => Some("XHTTP"),
-            ("v2ray", _, Protocol::Shadowsocks2022(_)) => Some("Shadowsocks of 2022"),
-            ("v2ray" | "xray", ..) if !matches!(self.cipher, Suite::Aes128Gcm) => {
-                Some("choice of the suite of TLS 1.3")
-            }
+    /// What of it a program of this kind does not have.
+    pub(super) fn lacking(&self, kind: Kind) -> Option<&'static str> {
+        use Kind::{OldV2Ray, Sealway, SingBox, V2Ray};
+        match (kind, self.network, self.protocol) {
+            (V2Ray | OldV2Ray | SingBox, Network::XhttpOne | Network::XhttpPackets, _) => Some("XHTTP"),
+            (V2Ray | OldV2Ray, _, Protocol::Shadowsocks2022(_)) => Some("Shadowsocks of 2022"),
+            (SingBox, Network::HttpHeader, _) => Some("HTTP header for TCP"),
+            (SingBox, Network::Mux, _) => Some("mux of V2Ray's kind"),
+            (SingBox, ..) if self.shape == Shape::Fallback => Some("fallback of VLESS"),
+            // Of our own it is known that they keep to it.
+            (kind, ..) if kind != Sealway && self.cipher != Suite::Aes128Gcm => Some("choice of the suite of TLS 1.3"),
             _ => None,
         }
     }

@@ -68,8 +68,8 @@ pub(super) struct TransportCell {
 
 /// The cell of a case with a subject.
 pub(super) fn cell(spec: Spec, engine: Option<Engine>, keep: bool) -> Cell {
-    let subject = engine.as_ref().map_or(DIRECT, Engine::name);
-    Cell::new(spec.case(), subject, TransportCell::new(spec, engine, keep))
+    let subject = engine.as_ref().map_or(DIRECT, Engine::name).to_owned();
+    Cell::new(spec.case(), &subject, TransportCell::new(spec, engine, keep))
 }
 
 impl TransportCell {

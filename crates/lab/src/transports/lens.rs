@@ -31,7 +31,7 @@ pub(super) static LENS: Lens = Lens {
         Shown::new("cpu_per_gb_server", 1.0, "s/GB", "server").called("CPU of the server"),
         Shown::new("memory", MIB, "MiB", "MiB").called("memory at most"),
     ],
-    colours: &["xray", "v2ray", "", "direct"],
+    colours: &["xray", "v2ray", "sing-box", "direct"],
     control: "direct",
     case: |case| format!("{}, {}", stack(case), kind(case)),
     leading: |_| COST,

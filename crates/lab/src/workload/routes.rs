@@ -20,10 +20,11 @@ pub(crate) struct Found {
     pub(crate) engines: Vec<Engine>,
 }
 
-/// Looks for our engine and for the peers that were asked for, to run `stacks`, of which some may be there twice.
+/// Looks for our engine, for the peers that were asked for and for those that the user brought along, to run `stacks`, of
+/// which some may be there twice.
 ///
 /// # Errors
-/// [`LabError::UnknownPeer`] or [`LabError::PeerMissing`] for a peer that was asked for by name,
+/// [`LabError::UnknownPeer`] or [`LabError::PeerMissing`] for a peer that was asked for by name or brought along,
 /// [`LabError::NoProgram`] when the request does not say where our own program is.
 pub(crate) fn find(request: &Request, stacks: impl IntoIterator<Item = Stack>) -> Result<Found, LabError> {
     let mut once: Vec<Stack> = stacks.into_iter().collect();
@@ -40,6 +41,14 @@ pub(crate) fn find(request: &Request, stacks: impl IntoIterator<Item = Stack>) -
     if let Some(first) = subjects.first_mut() {
         *first = ours.subject(&once);
     }
+    for guest in &request.guests {
+        let engine = guest.engine().map_err(|why| LabError::PeerMissing {
+            name: guest.name().to_owned(),
+            why,
+        })?;
+        subjects.push(engine.subject(&once));
+        engines.push(engine);
+    }
     subjects.push(Subject {
         name: DIRECT.to_owned(),
         version: crate::run::version(),
@@ -49,6 +58,11 @@ pub(crate) fn find(request: &Request, stacks: impl IntoIterator<Item = Stack>) -
         ..Subject::default()
     });
     Ok(Found { subjects, engines })
+}
+
+/// Names of the peers that the user brought along.
+pub(crate) fn guests(request: &Request) -> Vec<String> {
+    request.guests.iter().map(|guest| guest.name().to_owned()).collect()
 }
 
 /// Marks the rows of `metric` that came too close to what the generator does without a route; `key` is what a row and

@@ -36,6 +36,8 @@ pub(crate) struct Scheme {
     /// none.
     pub(crate) metrics: fn(&Case) -> &'static [Metric],
     pub(crate) reference: Reference,
+    /// Peers that the user brought along: they may be the best as well as those of `reference`.
+    pub(crate) guests: Vec<String>,
     /// The clock that the cost of a window is read from.
     pub(crate) method: fn(&Case, &str) -> Method,
     /// How the outputs of a cell are checked.
@@ -57,6 +59,7 @@ impl Scheme {
             def,
             metrics,
             reference,
+            guests: Vec::new(),
             method: |_, _| Method::Wall,
             verified: |_, _| "full",
             finish: |_| {},
@@ -220,9 +223,10 @@ impl Table {
 
     /// The row that the ratios of a case are to.
     fn reference(&self, table: &[ResultRow], better: Better) -> Option<usize> {
-        let place = |name: &&str| table.iter().position(|row| row.subject == *name);
+        let place = |name: &str| table.iter().position(|row| row.subject == name);
+        let guests = || self.scheme.guests.iter().map(String::as_str);
         let best = |names: &[&str]| {
-            let mut places: Vec<usize> = names.iter().filter_map(&place).collect();
+            let mut places: Vec<usize> = names.iter().copied().chain(guests()).filter_map(place).collect();
             // Figures that mean nothing are what others stand to only where there is nothing else.
             if places.iter().any(|i| rankable(&table[*i])) {
                 places.retain(|i| rankable(&table[*i]));
@@ -236,9 +240,9 @@ impl Table {
                 .map(|(i, _)| i)
         };
         match self.scheme.reference {
-            Reference::First(names) => names.iter().find_map(&place),
+            Reference::First(names) => names.iter().copied().find_map(place),
             Reference::Best(names) => best(names),
-            Reference::BestOr(names, other) => best(names).or_else(|| place(&other)),
+            Reference::BestOr(names, other) => best(names).or_else(|| place(other)),
         }
     }
 

@@ -10,6 +10,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
     summary: "balls kept in the air",
     peers: &["a-circus"],
     gpu: false,
+    guests: false,
     alone: false,
     limits: &["Nobody juggled in the wind."],
     prepare: |_| Err(LabError::Plan(PlanError::NoCells)),

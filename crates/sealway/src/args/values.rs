@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use sealway_aead::Suite;
+use sealway_lab::catalogue::ALL;
 use sealway_lab::reproduce::{self, Recipe};
-use sealway_lab::route::Stack;
+use sealway_lab::route::{Guest, Stack};
 use sealway_lab::workload::{Catalogue, Workload};
 
 /// What the lab can be asked to measure.
@@ -83,6 +84,13 @@ pub(crate) fn peer(catalogue: &Catalogue) -> impl TypedValueParser<Value = PeerW
         "none" => PeerWord::None,
         _ => PeerWord::Named(word),
     })
+}
+
+/// The value of `--peer`, `NAME=PATH`: a name that no other subject has, nor `--peers` a meaning for.
+pub(crate) fn guest(text: &str) -> Result<Guest, String> {
+    let mut taken = ALL.others();
+    taken.extend(["auto", "none"]);
+    Guest::parse(text, &taken)
 }
 
 /// Parser of a stack's name.

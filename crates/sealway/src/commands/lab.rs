@@ -11,6 +11,7 @@ use sealway_lab::plan::Profile;
 use sealway_lab::report::{html, json, terminal};
 use sealway_lab::reproduce;
 use sealway_lab::result::RunResult;
+use sealway_lab::route::Guest;
 use sealway_lab::workload::{self, LabError, Peers, Request};
 
 use super::store::{Keeper, without_store};
@@ -43,6 +44,7 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: Option<&[St
         Measured::One(workload) => vec![workload],
         Measured::Recipe(_) => Vec::new(),
     };
+    check_guests(measured, &options.peer)?;
     let request = request(options, gpu)?;
     let (json, html) = targets(options)?;
     let keeper = Keeper::new(&options.keep)?;
@@ -142,6 +144,7 @@ fn request(options: &LabOptions, gpu: Option<&[String]>) -> Result<Request, Prob
     Ok(Request {
         profile,
         peers: peers(&options.peers)?,
+        guests: options.peer.clone(),
         suites: options.suite.clone(),
         budget: options.budget,
         overtime: false,
@@ -167,6 +170,35 @@ fn cache_folder() -> Option<PathBuf> {
             .filter(|path| path.is_absolute())
     };
     absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))
+}
+
+/// Programs that the user brings along need a workload that can measure them, and a name each.
+fn check_guests(measured: Measured, guests: &[Guest]) -> Result<(), Problem> {
+    let can = match measured {
+        Measured::All => true,
+        Measured::One(workload) => workload.guests,
+        Measured::Recipe(recipe) => recipe.takes_guests(),
+    };
+    if !guests.is_empty() && !can {
+        let able = catalogue::ALL.iter().filter(|workload| workload.guests);
+        let names: Vec<&str> = able.map(|workload| workload.name).collect();
+        let recipes = reproduce::ALL.iter().filter(|recipe| recipe.takes_guests());
+        let recipes: Vec<&str> = recipes.map(|recipe| recipe.name).collect();
+        let what = format!(
+            "--peer is for the workloads {} and the recipes {}",
+            names.join(", "),
+            recipes.join(", ")
+        );
+        return Err(Problem::new(Exit::Usage, what).hint("sealway lab transports --peer NAME=PATH"));
+    }
+    let twice = |(at, guest): &(usize, &Guest)| guests[..*at].iter().any(|other| other.name() == guest.name());
+    match guests.iter().enumerate().find(twice) {
+        Some((_, guest)) => {
+            let what = format!("--peer: the name {} is given twice", guest.name());
+            Err(Problem::new(Exit::Usage, what).hint("give each program a name of its own"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn peers(words: &[PeerWord]) -> Result<Peers, Problem> {

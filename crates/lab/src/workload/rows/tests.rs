@@ -153,6 +153,15 @@ fn who_may_not_be_ranked_neither_wins_nor_is_the_reference() {
         ("steady", "unknown")
     );
 
+    // One that the user brought along is a peer as well.
+    let brought = Scheme {
+        guests: vec!["wild".to_owned(), "steady".to_owned()],
+        reference: Reference::Best(&["absent"]),
+        ..scheme()
+    };
+    let rows = Table::new(&cells, brought, Profile::Standard).rows(&outcome);
+    assert_eq!(named(&rows, "sealway", "rate").ratio.clone().unwrap().to, "steady");
+
     // With nobody else to stand to, nothing is decided.
     let rows = Table::new(&cells[..2], scheme(), Profile::Standard).rows(&Outcome {
         windows: outcome.windows[..18].to_vec(),

@@ -1,0 +1,91 @@
+//! Which program gets configurations of which form.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::config::{Facts, local};
+use super::kind::Kind;
+use super::sing_box;
+use super::stack::Stack;
+
+/// The configuration of a client: from `entry` to `sink`, by way of `server`.
+pub(super) fn client(kind: Kind, facts: &Facts<'_>, entry: u16, server: SocketAddr, sink: SocketAddr) -> Value {
+    match kind {
+        Kind::SingBox => sing_box::client(facts, entry, server, sink),
+        _ => facts.client(entry, server, sink),
+    }
+}
+
+/// The configuration of a server at `port`; `inner` is the port of a second inbound, where the stack has one.
+pub(super) fn server(kind: Kind, facts: &Facts<'_>, port: u16, inner: u16) -> Value {
+    match kind {
+        Kind::SingBox => sing_box::server(facts, port),
+        _ => facts.server(port, inner),
+    }
+}
+
+/// The configurations of a program for those of `stacks` that it has, for the result file: by stack and role, with made-up
+/// ports, folder and id.
+pub(super) fn samples(kind: Kind, stacks: &[Stack]) -> BTreeMap<String, Value> {
+    let mut samples = BTreeMap::new();
+    let can = |stack: &&Stack| stack.has_programs() && stack.lacking(kind).is_none();
+    for stack in stacks.iter().filter(can) {
+        let facts = Facts {
+            stack: *stack,
+            folder: Path::new("."),
+            id: "00000000-0000-4000-8000-000000000000",
+        };
+        let mut add = |role: &str, config: Value| samples.insert(format!("{stack} {role}"), config);
+        let to = if stack.needs_nginx() { local(3) } else { local(2) };
+        add("client", client(kind, &facts, 1, to, local(9)));
+        if stack.has_wire() {
+            add("server", server(kind, &facts, 2, 4));
+        }
+        if stack.needs_nginx() {
+            add("front", json!(facts.nginx(3, local(2), None)));
+        }
+    }
+    samples
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use sealway_v2ray::config::{File, Options, load};
+
+    use super::*;
+
+    #[test]
+    fn our_own_reader_finds_nothing_to_say_of_any_configuration() {
+        let samples = samples(Kind::Sealway, &Stack::ALL);
+        // All but the direct one have a client, all but the copy a server.
+        let fronts = Stack::ALL.iter().filter(|stack| stack.needs_nginx()).count();
+        let count = |role: &str| samples.keys().filter(|name| name.ends_with(role)).count();
+        assert_eq!(
+            (count(" client"), count(" server"), count(" front")),
+            (Stack::ALL.len() - 1, Stack::ALL.len() - 2, fronts)
+        );
+        for (name, config) in &samples {
+            let Value::Object(_) = config else {
+                assert!(name.ends_with(" front"));
+                continue;
+            };
+            let text = config.to_string();
+            let file = File {
+                name: "config.json",
+                text: text.as_bytes(),
+            };
+            let options = Options {
+                strict: true,
+                ..Options::default()
+            };
+            let loaded = load(&[file], &options);
+            assert!(loaded.problems.is_empty(), "{name}: {:?}\n{text}", loaded.problems);
+            assert_eq!(loaded.config.unwrap().outbounds.len(), 1);
+        }
+    }
+}

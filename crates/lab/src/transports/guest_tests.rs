@@ -1,0 +1,106 @@
+//! A program that the user brings along is believed as little as any other.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::cells::{Spec, TransportCell};
+use super::traffic::Direction;
+use super::*;
+use crate::peer::tests::script;
+use crate::route::Guest;
+use crate::route::fakes::{Fault, program};
+use crate::run::{CellError, Timed};
+use crate::workload::Peers;
+
+fn guest(name: &str, program: &Path) -> Guest {
+    Guest::parse(&format!("{name}={}", program.display()), &[]).unwrap()
+}
+
+fn cell(stack: Stack, program: &Path) -> TransportCell {
+    let spec = Spec {
+        stack,
+        streams: 1,
+        direction: Direction::Down,
+    };
+    TransportCell::new(spec, Some(guest("fork", program).engine().unwrap()), false)
+}
+
+/// The verdict on a fake before its first window.
+fn checked(stack: Stack, fault: Fault) -> Result<(), CellError> {
+    let folder = tempfile::tempdir().unwrap();
+    cell(stack, &program(folder.path(), "fork 1.0", fault)).prepare()
+}
+
+#[test]
+fn a_guest_that_does_its_work_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut cell = cell(Stack::VLESS_TCP, &program(folder.path(), "fork 1.0", Fault::None));
+    cell.prepare().unwrap();
+    let counted = cell
+        .window(Duration::from_millis(1), Duration::from_millis(50))
+        .unwrap();
+    assert!(counted.bytes > 0);
+    assert!(counted.figures.iter().any(|(name, _)| *name == "cpu_per_gb_client"));
+}
+
+#[test]
+fn a_guest_that_delivers_wrong_bytes_is_wrong() {
+    let found = checked(Stack::VLESS_TCP, Fault::Flips);
+    assert!(matches!(found, Err(CellError::Wrong { .. })), "{found:?}");
+}
+
+#[test]
+fn a_guest_that_goes_round_the_wire_of_a_stack_that_seals_has_failed() {
+    let found = checked(Stack::VMESS_AES_TCP, Fault::None);
+    assert!(
+        matches!(&found, Err(CellError::Failed { what }) if what.contains("flipped bit")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_guest_that_ends_early_has_failed() {
+    let found = checked(Stack::VLESS_TCP, Fault::Ends);
+    assert!(matches!(found, Err(CellError::Failed { .. })), "{found:?}");
+}
+
+#[test]
+fn a_guest_that_is_not_what_it_says_has_failed_in_its_own_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let body = "[ \"$1\" = -version ] && echo V2Ray 4.9 && exit; echo \"unknown word $1\" >&2; exit 2";
+    let found = cell(Stack::VLESS_TCP, &script(folder.path(), "liar", body)).prepare();
+    assert!(
+        matches!(&found, Err(CellError::Failed { what }) if what.contains("unknown word -config")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn guests_are_subjects_beside_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let fake = program(folder.path(), "fork 1.0", Fault::None);
+    let request = |program: PathBuf| Request {
+        profile: Profile::Quick,
+        peers: Peers::None,
+        guests: vec![guest("fork", &program)],
+        stacks: vec![Stack::VLESS_TCP],
+        program: std::env::current_exe().ok(),
+        seed: Some(1),
+        ..Request::default()
+    };
+    let prepared = prepare(&request(fake)).unwrap_or_else(|error| panic!("{error}"));
+    let names: Vec<_> = prepared.subjects.iter().map(|subject| subject.name.as_str()).collect();
+    assert_eq!(names, ["sealway", "fork", "direct"]);
+    assert_eq!(prepared.subjects[1].version, "fork 1.0");
+    let cells: Vec<_> = prepared.cells.iter().map(|cell| cell.subject.as_str()).collect();
+    assert_eq!(cells, ["direct", "sealway", "fork"]);
+    assert_eq!(prepared.scheme.guests, ["fork"], "ratios may be to it");
+    // It was named: without it there is no run.
+    let missing = prepare(&request(folder.path().join("none"))).err();
+    assert!(
+        matches!(&missing, Some(LabError::PeerMissing { name, .. }) if name == "fork"),
+        "{missing:?}"
+    );
+}
