@@ -103,12 +103,11 @@ impl Catalogue {
         names
     }
 
-    /// Names of all subjects but ours: peers, and what shows what is possible without any.
-    pub fn others(&self) -> Vec<&'static str> {
-        let mut names = self.peers();
+    /// Names of the subjects that show what is possible without a peer; of several workloads with the same one it comes
+    /// several times.
+    pub fn controls(&self) -> impl Iterator<Item = &'static str> + use<> {
         let controls = self.iter().map(|workload| workload.lens.control);
-        names.extend(controls.filter(|control| !control.is_empty()));
-        names
+        controls.filter(|control| !control.is_empty())
     }
 }
 

@@ -11,7 +11,7 @@ use crate::workload::{Catalogue, Workload};
 /// A run as both reports show it.
 pub(crate) struct Report<'a> {
     pub(crate) run: &'a RunResult,
-    /// Subjects that have at least one row or were listed, ours first: the order of every table and legend.
+    /// Subjects that have at least one row or were listed, ours first, controls last: the order of every table and legend.
     pub(crate) subjects: Vec<&'a str>,
     /// Workloads that have rows, in the order of the catalogue.
     pub(crate) views: Vec<View<'a>>,
@@ -31,7 +31,9 @@ impl<'a> Report<'a> {
     /// Sorts a run that is [`harmless`]. Rows of workloads that the catalogue does not have are left for the table of all
     /// figures.
     pub(crate) fn new(run: &'a RunResult, catalogue: &Catalogue) -> Report<'a> {
-        let subjects = subjects(run, &catalogue.others());
+        let mut subjects = subjects(run, &catalogue.peers());
+        // Behind those too that no workload knows by name.
+        subjects.sort_by_key(|name| catalogue.controls().any(|control| control == *name));
         let views = catalogue.iter().filter_map(|workload| {
             let of = |row: &&ResultRow| row.workload == workload.name;
             let rows: Vec<&ResultRow> = run.results.iter().filter(of).collect();

@@ -52,6 +52,19 @@ fn sample() -> RunResult {
 }
 
 #[test]
+fn a_program_that_no_workload_knows_stands_between_the_peers_and_the_control() {
+    let mut run = sample();
+    for subject in ["direct", "fork"] {
+        let row = row(subject, ("vless-tcp", "none"), "throughput", 5e8, None);
+        run.results.push(serde_json::from_value(row).unwrap());
+    }
+    let text = crate::text_of(&run);
+    let table = &text[text.find("vless-tcp, 1 stream down").unwrap()..];
+    let places = ["\n  sealway", "\n  xray", "\n  fork", "\n  direct"].map(|name| table.find(name).unwrap());
+    assert!(places.is_sorted(), "{table}");
+}
+
+#[test]
 fn the_terminal_shows_rate_cost_and_ratio_of_each_case() {
     let text = crate::text_of(&sample());
     for words in [

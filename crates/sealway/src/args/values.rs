@@ -88,7 +88,8 @@ pub(crate) fn peer(catalogue: &Catalogue) -> impl TypedValueParser<Value = PeerW
 
 /// The value of `--peer`, `NAME=PATH`: a name that no other subject has, nor `--peers` a meaning for.
 pub(crate) fn guest(text: &str) -> Result<Guest, String> {
-    let mut taken = ALL.others();
+    let mut taken = ALL.peers();
+    taken.extend(ALL.controls());
     taken.extend(["auto", "none"]);
     Guest::parse(text, &taken)
 }
