@@ -135,8 +135,12 @@ fn peers_carry_bytes_with_the_same_configurations() {
 fn a_held_path_goes_on_where_it_was() {
     let path = Route::open(&Stack::RELAY, &Engine::sealway(Path::new(PROGRAM)), echo()).unwrap();
     path.pause();
-    let stat = || std::fs::read_to_string(format!("/proc/{}/stat", path.roles()[0].id())).unwrap();
-    while !stat().contains(") T ") {
+    // Each thread stops on its own.
+    let tasks = format!("/proc/{}/task", path.roles()[0].id());
+    let stopped = |task: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(task.unwrap().path().join("stat")).is_ok_and(|stat| stat.contains(") T "))
+    };
+    while !std::fs::read_dir(&tasks).unwrap().all(stopped) {
         std::thread::yield_now();
     }
     let held = path.cpu().unwrap();
