@@ -95,7 +95,8 @@ pub(super) static RECIPE: Recipe = Recipe {
          within 10 % of it, or within half of the published effect where that is less.",
         "Their fallback and its nginx carried bare WebSocket without a proxy protocol inside; here both carry VLESS.",
         "TLS is 1.3 with AES-128-GCM at both ends; what theirs was is not said.",
-        "Not here: their chains of bare WebSocket between fixed-destination inbounds, and SOCKS, which they advise against.",
+        "Not here: bare WebSocket to a fixed-destination inbound, as our program dials targets without a transport, and SOCKS, which \
+         they advise against and give no figure of.",
     ],
     steps: &[Step {
         stacks: &[
