@@ -4,6 +4,8 @@
 //! sends an [`Offer`]; both compute [`negotiate`] and get the same answer, whichever offer they call their own. Offers
 //! belong in the authenticated transcript of the handshake, or an attacker will edit them.
 
+use alloc::vec::Vec;
+
 use crate::cpu::Cpu;
 use crate::{Error, Suite};
 

@@ -3,8 +3,16 @@
 //! [`Cpu::get`] probes once. `SEALWAY_CPU_DISABLE`, a comma-separated list of the names below, hides features from this
 //! library: kernels that need them are not used, and [`crate::choose`] decides as if they were absent. `avx512` hides all
 //! of AVX-512. Libraries underneath probe for themselves and are not affected.
+//!
+//! Without cargo feature `std` nothing is asked of machine or environment: the CPU has what the compiler was told that it has
+//! (`-C target-feature`, `-C target-cpu`).
 
-use std::fmt;
+mod probe;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+#[cfg(feature = "std")]
 use std::sync::OnceLock;
 
 /// Environment variable with the features to hide.
@@ -132,12 +140,24 @@ pub struct Cpu {
 
 impl Cpu {
     /// The CPU this process runs on, probed once, less what [`DISABLE_VARIABLE`] hides.
+    #[cfg(feature = "std")]
     pub fn get() -> &'static Cpu {
         static CPU: OnceLock<Cpu> = OnceLock::new();
         CPU.get_or_init(|| {
             let list = std::env::var_os(DISABLE_VARIABLE).unwrap_or_default();
-            Cpu::new(probe(), &list.to_string_lossy())
+            Cpu::new(probe::probe(), &list.to_string_lossy())
         })
+    }
+
+    /// The CPU that the program was compiled for.
+    #[cfg(not(feature = "std"))]
+    pub fn get() -> &'static Cpu {
+        static CPU: Cpu = Cpu {
+            present: probe::probe(),
+            disabled: FeatureSet::EMPTY,
+            unknown: Vec::new(),
+        };
+        &CPU
     }
 
     /// A CPU with the given features, less the ones named in `disable` (comma-separated, blanks and case ignored).
@@ -197,59 +217,13 @@ impl Cpu {
     }
 }
 
-/// Asks the CPU and the operating system.
-#[cfg(target_arch = "x86_64")]
-fn probe() -> FeatureSet {
-    let found = [
-        (Feature::Aes, is_x86_feature_detected!("aes")),
-        (Feature::Pclmulqdq, is_x86_feature_detected!("pclmulqdq")),
-        (Feature::Vaes, is_x86_feature_detected!("vaes")),
-        (Feature::Vpclmulqdq, is_x86_feature_detected!("vpclmulqdq")),
-        (Feature::Avx2, is_x86_feature_detected!("avx2")),
-        (Feature::Avx512F, is_x86_feature_detected!("avx512f")),
-        (Feature::Avx512Bw, is_x86_feature_detected!("avx512bw")),
-        (Feature::Avx512Vl, is_x86_feature_detected!("avx512vl")),
-        (Feature::Avx512Ifma, is_x86_feature_detected!("avx512ifma")),
-        (Feature::Avx512Vbmi, is_x86_feature_detected!("avx512vbmi")),
-    ];
-    found
-        .into_iter()
-        .filter(|&(_, there)| there)
-        .map(|(feature, _)| feature)
-        .collect()
-}
-
-/// Asks the CPU and the operating system.
-#[cfg(target_arch = "aarch64")]
-fn probe() -> FeatureSet {
-    use std::arch::is_aarch64_feature_detected;
-    let found = [
-        (Feature::Aes, is_aarch64_feature_detected!("aes")),
-        (Feature::Neon, is_aarch64_feature_detected!("neon")),
-        (Feature::Pmull, is_aarch64_feature_detected!("pmull")),
-        (Feature::Sha3, is_aarch64_feature_detected!("sha3")),
-        (Feature::Sve, is_aarch64_feature_detected!("sve")),
-    ];
-    found
-        .into_iter()
-        .filter(|&(_, there)| there)
-        .map(|(feature, _)| feature)
-        .collect()
-}
-
-/// No probe for this architecture: plain code only.
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn probe() -> FeatureSet {
-    FeatureSet::EMPTY
-}
-
 /// True if this CPU works on vectors of 512 bits in two halves, so that they gain it less: Zen 4. Decided once.
 ///
 /// There is no feature bit for it: AMD's family 25 is Zen 3, which has no AVX-512, and Zen 4; Zen 5, family 26, and
 /// Intel's CPUs with AVX-512 and IFMA have units of full width.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(feature = "aes", target_arch = "x86_64"))]
 pub(crate) fn splits_512() -> bool {
-    use std::arch::x86_64::__cpuid;
+    use core::arch::x86_64::__cpuid;
     static SPLITS: OnceLock<bool> = OnceLock::new();
     *SPLITS.get_or_init(|| {
         let vendor = __cpuid(0);
@@ -265,13 +239,14 @@ pub(crate) fn splits_512() -> bool {
 /// architecture elsewhere. At most 64 printable characters of ASCII, single spaces between words.
 ///
 /// It tells machines apart for which something was measured, on x86-64 at least. Nothing is to be decided by it: features are in [`Cpu`].
+#[cfg(feature = "std")]
 pub fn model() -> String {
     named().unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
 fn named() -> Option<String> {
-    use std::arch::x86_64::__cpuid;
+    use core::arch::x86_64::__cpuid;
     // The last of the three leaves that hold the name.
     const NAME_END: u32 = 0x8000_0004;
     if __cpuid(0x8000_0000).eax < NAME_END {
@@ -287,13 +262,13 @@ fn named() -> Option<String> {
     Some(readable(&name, __cpuid(1).eax))
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(all(feature = "std", not(target_arch = "x86_64")))]
 fn named() -> Option<String> {
     None
 }
 
 /// A name of at most 48 bytes that ends with a zero, and a signature.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
 fn readable(name: &[u8], signature: u32) -> String {
     let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
     let mut text = String::new();
@@ -307,13 +282,13 @@ fn readable(name: &[u8], signature: u32) -> String {
 }
 
 /// No AVX-512 on this architecture.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(all(feature = "aes", not(target_arch = "x86_64")))]
 pub(crate) fn splits_512() -> bool {
     true
 }
 
 /// The family of an x86 CPU from the register that tells it: base and, where the base is 15, extended family added up.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(feature = "aes", target_arch = "x86_64"))]
 fn family(eax: u32) -> u32 {
     let (base, extended) = (eax >> 8 & 15, eax >> 20 & 255);
     if base == 15 { base + extended } else { base }
@@ -358,7 +333,7 @@ mod tests {
     use super::*;
 
     /// Signatures as CPUs report them.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(feature = "aes", target_arch = "x86_64"))]
     #[test]
     fn families_are_read_from_signatures() {
         for (eax, expected) in [
@@ -371,7 +346,7 @@ mod tests {
         }
     }
 
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(feature = "std", target_arch = "x86_64"))]
     #[test]
     fn names_of_cpus_are_readable() {
         for (name, expected) in [
@@ -383,6 +358,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "std")]
     #[test]
     fn this_cpu_has_a_name() {
         let model = model();

@@ -17,7 +17,10 @@
 //! The next epoch's secret and exports have suite 0 and direction 0, exports epoch 0.
 //! Every field has a fixed length or a length before it, so different labels never encode alike.
 
-use std::fmt;
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
 
 use hkdf::Hkdf;
 use sha2::{Sha256, Sha512};

@@ -1,8 +1,9 @@
 //! The one error of this crate, sorted by who is at fault.
 
-use std::error::Error as StdError;
-use std::fmt;
-use std::str::FromStr;
+use alloc::string::String;
+use core::error::Error as StdError;
+use core::fmt;
+use core::str::FromStr;
 
 use crate::Suite;
 

@@ -1,11 +1,16 @@
 //! Keys that wipe themselves.
 
-use std::fmt;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(feature = "aes")]
+mod beside;
 
+use alloc::boxed::Box;
+use core::fmt;
+
+#[cfg(feature = "aes")]
+use beside::Library;
 use zeroize::{Zeroize, Zeroizing};
 
+#[cfg(feature = "aes")]
 use crate::cpu;
 use crate::library::LibraryKey;
 use crate::low::portable::{hchacha20, hchacha20_words};
@@ -81,6 +86,7 @@ pub(crate) struct Cipher {
 /// Measured with `examples/jobs_speed single` on Zen 4: below, the library's blocks of four are sooner done; at 1024 bytes
 /// it is 3% ahead, at 1500 level, at 2048 11% behind, at 16 KiB 46%. On Emerald Rapids the library is behind by 35% at 0
 /// and 64 bytes, 27% at 1024, 51% at 2048 and 100% at 16 KiB.
+#[cfg(feature = "aes")]
 const OWN_FROM: usize = 1408;
 
 /// Words of stack that the library's ChaCha20-Poly1305 may leave its state on, key included: its frames take 1 KiB with ours
@@ -91,51 +97,13 @@ enum Schedule {
     /// Expanded once.
     Ready(LibraryKey),
     /// ChaCha20 where our own kernels run and the library is ahead on short messages.
+    #[cfg(feature = "aes")]
     Either(Box<OwnKey>, Library),
     /// XChaCha20 through the library: a sub-key is derived for every message.
     Extended(Box<Zeroizing<[u8; 32]>>),
     /// Our own kernels at any length: XChaCha20, for which they need no key of the library's set up for each message, and
     /// ChaCha20 where they are always ahead.
     Own(Box<OwnKey>),
-}
-
-/// The library's key beside one of our own, made for the second message that wants it.
-///
-/// It costs as much as our own kernels lose on a few short messages, and a key used once never needs it. The first short
-/// message therefore takes our own kernels, whatever its length.
-#[derive(Default)]
-struct Library {
-    key: OnceLock<LibraryKey>,
-    used: AtomicBool,
-}
-
-impl Library {
-    /// True for the first message that wants the key.
-    #[inline(always)]
-    fn is_first(&self) -> bool {
-        // Two threads at once: which of them is first makes no difference to the bytes.
-        self.key.get().is_none() && !self.used.swap(true, Ordering::Relaxed)
-    }
-
-    /// The key, made of our own if it was not there. If two threads do so at once, one of the two keys is dropped, which
-    /// wipes it.
-    #[inline(always)]
-    fn get(&self, own: &OwnKey) -> Result<&LibraryKey, Error> {
-        match self.key.get() {
-            Some(key) => Ok(key),
-            None => self.make(own),
-        }
-    }
-
-    #[cold]
-    fn make(&self, own: &OwnKey) -> Result<&LibraryKey, Error> {
-        let mut bytes = Zeroizing::new([0; 32]);
-        for (bytes, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(&own.words.0) {
-            *bytes = word.to_le_bytes();
-        }
-        let key = LibraryKey::new(Suite::ChaCha20Poly1305, bytes.as_slice())?;
-        Ok(self.key.get_or_init(|| key))
-    }
 }
 
 /// A key for our own kernels, with the proof that they run here. Where they do not, the library is at least as fast.
@@ -190,7 +158,8 @@ impl Cipher {
         let schedule = match suite {
             Suite::Aes128Gcm | Suite::Aes256Gcm => Schedule::Ready(LibraryKey::new(suite, key)?),
             Suite::ChaCha20Poly1305 => match own(false) {
-                Some(own) if cfg!(feature = "aes") && cpu::splits_512() => Schedule::Either(own, Library::default()),
+                #[cfg(feature = "aes")]
+                Some(own) if cpu::splits_512() => Schedule::Either(own, Library::default()),
                 Some(own) => Schedule::Own(own),
                 None => Schedule::Ready(LibraryKey::new(suite, key)?),
             },
@@ -220,6 +189,10 @@ impl Cipher {
     /// # Errors
     /// [`Error::NonceLength`]; the text is then untouched.
     #[inline(always)]
+    #[cfg_attr(
+        not(feature = "aes"),
+        allow(unused_variables, reason = "nobody else is faster at any length")
+    )]
     pub(crate) fn run_own<'a>(
         &self,
         nonce: &[u8],
@@ -230,6 +203,7 @@ impl Cipher {
     ) -> Option<Result<[u8; 16], Error>> {
         let own = match &self.schedule {
             Schedule::Own(own) => own,
+            #[cfg(feature = "aes")]
             Schedule::Either(own, library) if len >= OWN_FROM || library.is_first() => own,
             _ => return None,
         };
@@ -248,7 +222,8 @@ impl Cipher {
     ) -> Result<T, Error> {
         let result = match (&self.schedule, nonce.len()) {
             (Schedule::Ready(key), 12) => f(key, twelve(nonce)),
-            (Schedule::Either(own, library), 12) => f(library.get(own)?, twelve(nonce)),
+            #[cfg(feature = "aes")]
+            (Schedule::Either(own, library), 12) => f(library.get(&own.words)?, twelve(nonce)),
             (Schedule::Extended(key), 24) => {
                 let (sub_key, inner) = extended(key, nonce)?;
                 f(&sub_key, inner)

@@ -40,8 +40,12 @@
 //!
 //! # Features
 //!
-//! `aes`, on by default: the AES suites, by aws-lc, which then also does ChaCha20-Poly1305 where it is faster than the kernels
-//! here. Without it only the ChaCha20 suites are there ([`Suite::is_built`]), and no C is compiled.
+//! Both are on by default.
+//!
+//! - `std`: the kernels follow what this CPU has, found out while the program runs, and [`cpu::DISABLE_VARIABLE`] is read. Without it
+//!   the crate needs `core` and `alloc` only, and the kernels follow what the compiler was told of the CPU (`-C target-feature`).
+//! - `aes`, which needs `std`: the AES suites, by aws-lc, which then also does ChaCha20-Poly1305 where it is faster than the
+//!   kernels here. Without it only the ChaCha20 suites are there ([`Suite::is_built`]), and no C is compiled.
 //!
 //! # What holds for every suite
 //!
@@ -49,7 +53,10 @@
 //! - Keys are wiped when dropped, and sealing keys cannot be cloned: a copied key is how a nonce gets used twice.
 //! - Limits are counted, not hoped for: see [`Limits`].
 
+#![cfg_attr(not(any(test, feature = "std")), no_std)]
 #![deny(unsafe_code)]
+
+extern crate alloc;
 
 pub mod batch;
 pub mod choose;

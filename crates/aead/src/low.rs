@@ -3,6 +3,9 @@
 //! `portable` is plain Rust and stays readable: it is the oracle of everything faster. The others take a proof token of
 //! [`crate::cpu`] with every call, so none can run on a machine that lacks what it needs. All of them give the same bytes.
 //!
+//! Targets whose compiler may not use vectors at all, those of kernels and firmware, have plain code alone: their `target_feature` lacks
+//! SSE2 or Neon, which every other one for the architecture has.
+//!
 //! Work comes as [`Task`]s, which say where in a [`Memory`] a message lies. A kernel checks each task against the memory
 //! before it touches it, so no task, however wrong, can make it read or write elsewhere.
 
@@ -21,6 +24,13 @@ use crate::cpu::HaveAvx512Ifma;
 pub(crate) mod portable;
 #[cfg(any(test, not(feature = "aes")))]
 mod single;
+#[cfg_attr(
+    not(any(
+        all(target_arch = "x86_64", target_feature = "sse2"),
+        all(target_arch = "aarch64", target_feature = "neon")
+    )),
+    allow(dead_code, reason = "some of it is for vectors")
+)]
 mod types;
 
 #[cfg(test)]
@@ -29,11 +39,11 @@ mod tests;
 #[path = "../tests/common/vectors.rs"]
 mod vectors;
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub(crate) mod avx2;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub(crate) mod avx512;
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 pub(crate) mod neon;
 
 pub(crate) use types::{KeyWords, Keyring, MacRecord, Task, Text, Use, scrub_stack, wipe};
@@ -68,9 +78,9 @@ pub(crate) fn one(
     text: &mut Text<'_>,
     way: Use,
 ) -> [u8; 16] {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     return avx512::one(have, key, nonce, aad, text, way);
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
     {
         let _ = have;
         portable::one(key, nonce, aad, text, way)

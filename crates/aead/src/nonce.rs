@@ -1,7 +1,8 @@
 //! Nonces, and sequences of them that cannot repeat.
 
-use std::fmt;
-use std::ops::Deref;
+use alloc::boxed::Box;
+use core::fmt;
+use core::ops::Deref;
 
 use zeroize::Zeroizing;
 

@@ -3,7 +3,7 @@
 //! Lengths run from 0 to [`Suite::max_message_len`]. In-place calls work on a buffer that holds the message and give or
 //! take the tag on its own; out-of-place calls read one buffer and write another, with the tag after the ciphertext.
 
-use std::fmt;
+use core::fmt;
 
 use zeroize::Zeroize;
 
@@ -62,7 +62,7 @@ impl fmt::Debug for Tag {
 /// Compares all 16 bytes at once: it takes as long wherever a difference is.
 #[inline]
 pub(crate) fn tags_match(a: &[u8; Suite::TAG_LEN], b: &[u8; Suite::TAG_LEN]) -> bool {
-    std::hint::black_box(u128::from_ne_bytes(*a) ^ u128::from_ne_bytes(*b)) == 0
+    core::hint::black_box(u128::from_ne_bytes(*a) ^ u128::from_ne_bytes(*b)) == 0
 }
 
 /// Refuses messages that one nonce may not seal.

@@ -1,6 +1,6 @@
 //! The four suites and their numbers.
 
-use std::fmt;
+use core::fmt;
 
 /// An AEAD suite. Printed and parsed by one name everywhere: configuration, wire offers, lab and command line.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]

@@ -1,6 +1,6 @@
 //! Secrets overwritten: large buffers, and the stack that libraries leave secrets on.
 
-use std::hint::black_box;
+use core::hint::black_box;
 
 use zeroize::{Zeroize, optimization_barrier};
 

@@ -1,5 +1,7 @@
 //! Bytes between a stream and what reads or writes frames on it: memory follows what has come and what waits.
 
+use alloc::vec::Vec;
+
 /// What a connection reads into until a read fills it, bytes.
 const FIRST: usize = 4 * 1024;
 

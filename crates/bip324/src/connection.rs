@@ -4,8 +4,10 @@ mod assembly;
 mod receive;
 mod types;
 
-use std::collections::VecDeque;
-use std::fmt;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use core::fmt;
 
 use crate::buffer::WriteBuffer;
 use crate::decoy::{DECOYS_PER_MOMENT, Moment, Shaper};
@@ -61,7 +63,7 @@ impl Connection {
     /// [`Error::GarbageTooLong`], or [`Error::ContentsTooLong`] for a limit, a decoy or a version of [`Options`].
     pub fn initiator(magic: Magic, key: LocalKey, mut options: Options) -> Result<Self, Error> {
         options.check()?;
-        let garbage = std::mem::take(&mut options.garbage);
+        let garbage = core::mem::take(&mut options.garbage);
         let initiator = Initiator::new(magic, key, garbage)?;
         let mut out = WriteBuffer::new(options.output_limit);
         let receive = Receive::Key(initiator.start(out.tail()));
@@ -74,7 +76,7 @@ impl Connection {
     /// As [`Connection::initiator`].
     pub fn responder(magic: Magic, key: LocalKey, mut options: Options) -> Result<Self, Error> {
         options.check()?;
-        let garbage = std::mem::take(&mut options.garbage);
+        let garbage = core::mem::take(&mut options.garbage);
         let receive = Receive::Prefix(Responder::new(magic, key, garbage)?);
         let out = WriteBuffer::new(options.output_limit);
         Ok(Self::new(Role::Responder, receive, out, options))

@@ -4,7 +4,7 @@
 //! it from a message of its length. Sizes of messages still show if decoys do not cover them; what is hidden depends on the
 //! policy, and none here is claimed to withstand an analyst.
 
-use std::fmt;
+use core::fmt;
 
 use sealway_aead::keystream;
 use zeroize::Zeroizing;

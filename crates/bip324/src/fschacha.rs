@@ -10,6 +10,7 @@ mod chain;
 mod contents;
 mod lengths;
 
+#[cfg(feature = "std")]
 pub(crate) use chain::length_bytes;
 pub use chain::{RecvChain, SendChain};
 pub use contents::ContentChain;

@@ -12,7 +12,8 @@
 
 mod terminator;
 
-use std::fmt;
+use alloc::vec::Vec;
+use core::fmt;
 
 use crate::magic::VERSION_TYPE;
 use crate::{

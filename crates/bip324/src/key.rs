@@ -1,8 +1,9 @@
 //! The key of one connection, and what both ends make of their two keys.
 
-use std::fmt;
-use std::sync::OnceLock;
+use alloc::boxed::Box;
+use core::fmt;
 
+use once_cell::race::OnceBox;
 use sealway_aead::derive::{Hash, Prk};
 use secp256k1::ellswift::{ElligatorSwift, ElligatorSwiftParty};
 use secp256k1::{Secp256k1, SecretKey, VerifyOnly};
@@ -101,7 +102,8 @@ fn secret_key(bytes: &[u8; 32]) -> Result<SecretKey, Error> {
 /// The library's tables, blinded against onlookers with what the first key of the process came with. Blinding anew for
 /// every key would double what a key costs, and a key here is used twice in its life; Bitcoin Core blinds once, too.
 fn context(secret: &[u8; 32], auxiliary: &[u8; 32]) -> &'static Secp256k1<VerifyOnly> {
-    static CONTEXT: OnceLock<Secp256k1<VerifyOnly>> = OnceLock::new();
+    // Threads that come first together each make one, and all but one are dropped: nobody waits, so no operating system is needed.
+    static CONTEXT: OnceBox<Secp256k1<VerifyOnly>> = OnceBox::new();
     CONTEXT.get_or_init(|| {
         let mut context = Secp256k1::verification_only();
         let hash = Sha256::new_with_prefix(b"sealway blinding")
@@ -109,7 +111,7 @@ fn context(secret: &[u8; 32], auxiliary: &[u8; 32]) -> &'static Secp256k1<Verify
             .chain_update(auxiliary);
         let seed: Zeroizing<[u8; 32]> = Zeroizing::new(hash.finalize().into());
         context.seeded_randomize(&seed);
-        context
+        Box::new(context)
     })
 }
 

@@ -10,9 +10,9 @@
 //!
 //! | Module | |
 //! |---|---|
-//! | [`blocking`] | connections over any stream of `std::io`; the crate `sealway-bip324-tokio` has them over tokio's |
-//! | [`stream`] | what both of them drive: handshake and messages over a stream, without the stream |
-//! | [`batch`] | packets of many established connections at once |
+//! | [`blocking`]¹ | connections over any stream of `std::io`; the crate `sealway-bip324-tokio` has them over tokio's |
+//! | [`stream`]¹ | what both of them drive: handshake and messages over a stream, without the stream |
+//! | [`batch`]¹ | packets of many established connections at once |
 //! | `connection` | [`Connection`] and what goes in and comes out: [`Options`], [`Event`], [`Parts`] |
 //! | [`handshake`] | the handshake as types |
 //! | [`decoy`] | when to send packets that mean nothing |
@@ -24,8 +24,9 @@
 //! | `magic` | [`Magic`] names a network, [`Role`] an end of a connection |
 //! | `error` | [`Error`], and whose fault it is |
 //!
-//! Two programs that run: `examples/sans_io.rs` and `examples/blocking.rs`. With cargo feature `cuda`, batches may go to an
-//! NVIDIA GPU.
+//! ¹ With feature `std`.
+//!
+//! Two programs that run: `examples/sans_io.rs` and `examples/blocking.rs`.
 //!
 //! ```
 //! use sealway_bip324::{Connection, Event, LocalKey, Magic, Options};
@@ -54,6 +55,16 @@
 //! # Ok::<(), sealway_bip324::Error>(())
 //! ```
 //!
+//! # Features
+//!
+//! - `std`, on by default: [`stream`], [`blocking`] and [`batch`], and kernels that follow what this CPU has. Without it the crate needs
+//!   `core`, `alloc` and atomic pointers that compare and swap; the kernels follow what the compiler was told of the CPU
+//!   (`-C target-feature`).
+//! - `aws-lc`, on by default, needs `std`: messages on their own through aws-lc where it is faster than the kernels of `sealway-aead`,
+//!   which is on processors without AVX-512. Without it no C but libsecp256k1 is compiled.
+//! - `cuda` needs `std`: batches may go to an NVIDIA GPU. Nothing of CUDA is needed to build it.
+//! - `fuzzing` is for the fuzz targets and no part of the public interface.
+//!
 //! # What holds everywhere
 //!
 //! - A packet number is used up when it is given, and never given again.
@@ -63,16 +74,22 @@
 //! - Nothing that holds a key can be cloned; keys are wiped when dropped, keys of finished epochs at once.
 //! - Every fault of a peer ends alike: the connection is closed without a word.
 
+#![cfg_attr(not(any(test, feature = "std")), no_std)]
 #![forbid(unsafe_code)]
 
+extern crate alloc;
+
+#[cfg(feature = "std")]
 pub mod batch;
+#[cfg(feature = "std")]
 pub mod blocking;
+#[cfg_attr(not(feature = "std"), allow(dead_code, reason = "some of it is for streams"))]
 mod buffer;
 mod connection;
 pub mod decoy;
 mod error;
 pub mod fschacha;
-#[cfg(any(test, feature = "fuzzing"))]
+#[cfg(any(all(test, feature = "std"), feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod handshake;
@@ -80,6 +97,7 @@ mod key;
 mod magic;
 pub mod message;
 mod packet;
+#[cfg(feature = "std")]
 pub mod stream;
 mod wipe;
 

@@ -1,6 +1,6 @@
 //! Networks and the two ends of a connection.
 
-use std::fmt;
+use core::fmt;
 
 /// Bytes of the prefix by which a responder knows v1: the magic, then the type of a v1 `version` message.
 pub const V1_PREFIX_LEN: usize = 16;

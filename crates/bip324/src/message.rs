@@ -8,6 +8,8 @@ mod command;
 mod types;
 pub mod v1;
 
+use alloc::vec::Vec;
+
 pub use command::{COMMAND_LEN, Command};
 pub use types::MessageTypes;
 

@@ -1,6 +1,8 @@
 //! One direction, one packet at a time.
 
-use std::fmt;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
 
 use sealway_aead::{Nonce, OpeningKey, SealingKey, Suite, Tag};
 

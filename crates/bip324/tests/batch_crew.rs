@@ -1,4 +1,5 @@
 //! Transports whose threads help each other: the same bytes, in order, whoever makes them.
+#![cfg(feature = "std")]
 #![allow(clippy::unwrap_used)]
 
 #[path = "common/both.rs"]

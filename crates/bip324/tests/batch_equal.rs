@@ -1,4 +1,5 @@
 //! What a batch gives is what one packet after the other gives, whatever the order, the cuts and the epochs.
+#![cfg(feature = "std")]
 #![allow(clippy::unwrap_used)]
 
 mod common;

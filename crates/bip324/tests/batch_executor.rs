@@ -1,4 +1,5 @@
 //! Batches that the processor and another executor share: the same bytes, whatever the executor does.
+#![cfg(feature = "std")]
 #![allow(clippy::unwrap_used)]
 
 #[path = "common/both.rs"]

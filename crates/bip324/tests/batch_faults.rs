@@ -1,4 +1,5 @@
 //! What goes wrong: damages, lengths, full arenas, ids that are gone.
+#![cfg(feature = "std")]
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -1,4 +1,5 @@
 //! Costs are what a clock says they are, whatever else it says now and then.
+#![cfg(feature = "std")]
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -1,4 +1,5 @@
 //! The layer over `std::io`: handshakes and messages over streams of every temper.
+#![cfg(feature = "std")]
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -5,7 +5,7 @@
 //!
 //! What it does otherwise, as of 1.1.0: its search for the terminator ends after 4,094 bytes of garbage, where BIP324 allows
 //! 4,095, so no more is sent to it; it accepts contents up to 2^24 - 1 bytes.
-#![cfg(unix)]
+#![cfg(all(unix, feature = "std"))]
 #![allow(clippy::unwrap_used)]
 
 mod common;

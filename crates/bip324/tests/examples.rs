@@ -1,6 +1,7 @@
 //! The examples do what they say.
 #![allow(clippy::unwrap_used, dead_code)]
 
+#[cfg(feature = "std")]
 #[path = "../examples/blocking.rs"]
 mod blocking;
 #[path = "../examples/sans_io.rs"]
@@ -11,6 +12,7 @@ fn without_io() {
     sans_io::run().unwrap();
 }
 
+#[cfg(feature = "std")]
 #[test]
 fn over_std() {
     blocking::run().unwrap();

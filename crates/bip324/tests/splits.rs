@@ -1,4 +1,5 @@
 //! A transcript cut into reads anywhere gives the same events and the same answers.
+#![cfg(feature = "std")]
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -1,13 +1,14 @@
 //! Which kernels run.
 
-use std::fmt;
+use core::fmt;
+#[cfg(feature = "std")]
 use std::sync::OnceLock;
 
 use crate::cpu::{HaveAvx2, HaveAvx512Ifma, HaveNeon};
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 use crate::low::neon;
 use crate::low::{self, Keyring, Lanes, MacRecord, Memory, Single, Task, portable};
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use crate::low::{avx2, avx512};
 
 /// How a message of a batch goes on its own.
@@ -36,9 +37,20 @@ pub enum Backend {
 
 impl Backend {
     /// The widest that this machine has and that [`crate::cpu::DISABLE_VARIABLE`] leaves; decided once.
+    #[cfg(feature = "std")]
     pub fn best() -> Backend {
         static BEST: OnceLock<Backend> = OnceLock::new();
-        *BEST.get_or_init(|| Self::available().next().unwrap_or(Backend::Portable))
+        *BEST.get_or_init(Self::widest)
+    }
+
+    /// The widest that the program was compiled for.
+    #[cfg(not(feature = "std"))]
+    pub fn best() -> Backend {
+        Self::widest()
+    }
+
+    fn widest() -> Backend {
+        Self::available().next().unwrap_or(Backend::Portable)
     }
 
     /// All that can run here, widest first.
@@ -88,9 +100,9 @@ impl Backend {
             return None;
         }
         match self {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Backend::Avx2(have) => Some(Lone::Own(Single::Avx2(have))),
-            #[cfg(target_arch = "aarch64")]
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
             Backend::Neon(have) => Some(Lone::Own(Single::Neon(have))),
             _ => None,
         }
@@ -116,11 +128,11 @@ impl Backend {
     #[inline]
     pub(crate) fn one_time_keys(self, keys: Keyring<'_>, tasks: &[Task], records: &mut [MacRecord]) -> Lanes {
         match self {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Backend::Avx2(have) => avx2::one_time_keys(have, keys, tasks, records),
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Backend::Avx512(have) => avx512::one_time_keys(have, keys, tasks, records),
-            #[cfg(target_arch = "aarch64")]
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
             Backend::Neon(have) => neon::one_time_keys(have, keys, tasks, records),
             _ => portable::one_time_keys(keys, tasks, records),
         }
@@ -130,11 +142,11 @@ impl Backend {
     #[inline]
     pub(crate) fn xor(self, memory: &mut Memory<'_>, keys: Keyring<'_>, tasks: &[Task]) -> Lanes {
         match self {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Backend::Avx2(have) => avx2::xor(have, memory, keys, tasks),
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Backend::Avx512(have) => avx512::xor(have, memory, keys, tasks),
-            #[cfg(target_arch = "aarch64")]
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
             Backend::Neon(have) => neon::xor(have, memory, keys, tasks),
             _ => portable::xor(memory, keys, tasks),
         }
@@ -151,9 +163,9 @@ impl Backend {
         tags: &mut [[u8; 16]],
     ) -> Lanes {
         match self {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Backend::Avx2(have) => avx2::macs(have, memory, tasks, order, records, tags),
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Backend::Avx512(have) => avx512::macs(have, memory, tasks, order, records, tags),
             _ => portable::macs(memory, tasks, order, records, tags),
         }

@@ -1,5 +1,7 @@
 //! The rules a batch keeps, checked before anything is touched.
 
+use alloc::vec::Vec;
+
 use crate::low::Memory;
 use crate::{Error, JobError, Suite};
 

@@ -4,7 +4,8 @@
 //! keystream over everything that may be written, tags of what was sealed. So what fails to authenticate is never
 //! decrypted, and working in place needs no copies.
 
-use std::fmt;
+use alloc::vec::Vec;
+use core::fmt;
 
 use crate::low::portable::{Poly1305, hchacha20_words};
 use crate::low::{KeyWords, Keyring, MacRecord, Memory, Task, Use, scrub_stack, wipe};
@@ -49,7 +50,7 @@ impl Chunk {
             let words = nonce.as_chunks::<4>().0;
             self.extended.push((
                 self.tasks.len() as u32,
-                std::array::from_fn(|i| u32::from_le_bytes(words[i])),
+                core::array::from_fn(|i| u32::from_le_bytes(words[i])),
             ));
         }
         let blocks = task.mac_blocks();

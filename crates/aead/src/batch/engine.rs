@@ -1,6 +1,6 @@
 //! Runs batches.
 
-use std::cell::Cell;
+use core::cell::Cell;
 
 use zeroize::Zeroize;
 
@@ -203,7 +203,7 @@ fn lone(how: Lone, keys: &Keys, job: &Job, task: &Task, extended: bool, memory: 
     let mut sub_key = KeyWords::default();
     if extended {
         let words = job.nonce.as_chunks::<4>().0;
-        let head = std::array::from_fn(|i| u32::from_le_bytes(words[i]));
+        let head = core::array::from_fn(|i| u32::from_le_bytes(words[i]));
         hchacha20_words(&resident.0, &head, &mut sub_key.0);
     }
     let key = if extended { &sub_key } else { resident };

@@ -1,6 +1,6 @@
 //! What one message of a batch asks for, and what became of it.
 
-use std::ops::Range;
+use core::ops::Range;
 
 use crate::{Error, Nonce, Suite};
 

@@ -1,6 +1,8 @@
 //! The table of resident keys.
 
-use std::fmt;
+use alloc::boxed::Box;
+use alloc::vec;
+use core::fmt;
 #[cfg(feature = "aes")]
 use std::sync::MutexGuard;
 

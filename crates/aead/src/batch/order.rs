@@ -2,6 +2,8 @@
 //!
 //! A counting sort. Messages are counted as they come, when their length is at hand anyway.
 
+use alloc::vec::Vec;
+
 /// Messages of fewer blocks than this have a bin each; above, bins get wider.
 const FINE: usize = 64;
 
@@ -37,7 +39,7 @@ impl Bins {
         let used = self.lowest..=self.highest;
         let mut sum = 0;
         for place in self.places[used.clone()].iter_mut().rev() {
-            sum += std::mem::replace(place, sum);
+            sum += core::mem::replace(place, sum);
         }
         order.resize(sum as usize, 0);
         for (number, bin) in counted {
@@ -79,7 +81,7 @@ mod tests {
     fn longest_first_and_stable() {
         let mut bins = Bins::default();
         let mut order = vec![7; 3];
-        assert!(!bins.sort(std::iter::empty(), &mut order));
+        assert!(!bins.sort(core::iter::empty(), &mut order));
         assert!(order.is_empty());
         // The last two share a bin; twice, since a sort must leave nothing behind.
         for _ in 0..2 {

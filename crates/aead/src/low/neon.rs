@@ -1,6 +1,6 @@
 //! NEON: four blocks of ChaCha20 at a time. Poly1305 stays scalar: the 64-bit multiply of these cores keeps up.
 
-use std::arch::aarch64::*;
+use core::arch::aarch64::*;
 
 use crate::cpu::HaveNeon;
 use crate::low::portable::{CLAMP, CONSTANTS};
@@ -62,7 +62,7 @@ fn load(words: &[u32; 4]) -> uint32x4_t {
 #[target_feature(enable = "neon")]
 fn blocks(keys: &[&KeyWords; LANES], nonces: &[[u32; 4]; LANES]) -> [[uint32x4_t; 4]; 4] {
     let half = |at: usize| {
-        transpose(std::array::from_fn(|i| {
+        transpose(core::array::from_fn(|i| {
             let words = &keys[i].0;
             load(&[words[at], words[at + 1], words[at + 2], words[at + 3]])
         }))
@@ -73,7 +73,7 @@ fn blocks(keys: &[&KeyWords; LANES], nonces: &[[u32; 4]; LANES]) -> [[uint32x4_t
     }
     start[4..8].copy_from_slice(&half(0));
     start[8..12].copy_from_slice(&half(4));
-    start[12..].copy_from_slice(&transpose(std::array::from_fn(|i| load(&nonces[i]))));
+    start[12..].copy_from_slice(&transpose(core::array::from_fn(|i| load(&nonces[i]))));
     let by8: [u8; 16] = [3, 0, 1, 2, 7, 4, 5, 6, 11, 8, 9, 10, 15, 12, 13, 14];
     // SAFETY: sixteen bytes are readable.
     let by8 = unsafe { vld1q_u8(by8.as_ptr()) };
@@ -86,8 +86,8 @@ fn blocks(keys: &[&KeyWords; LANES], nonces: &[[u32; 4]; LANES]) -> [[uint32x4_t
         v[i] = vaddq_u32(v[i], start[i]);
     }
     let rows: [[uint32x4_t; 4]; 4] =
-        std::array::from_fn(|i| transpose([v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]]));
-    std::array::from_fn(|block| std::array::from_fn(|row| rows[row][block]))
+        core::array::from_fn(|i| transpose([v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]]));
+    core::array::from_fn(|block| core::array::from_fn(|row| rows[row][block]))
 }
 
 /// Fills in r and s of each task's record from block 0 of its keystream.

@@ -3,13 +3,21 @@
 mod chacha;
 mod poly1305;
 
-#[cfg(any(test, all(feature = "aes", not(target_arch = "x86_64"))))]
+#[cfg(any(
+    test,
+    all(feature = "aes", not(all(target_arch = "x86_64", target_feature = "sse2")))
+))]
 use crate::low::{KeyWords, Text};
 use crate::low::{Keyring, Lanes, MacRecord, Memory, Task, Use, wipe};
 
-pub(crate) use chacha::{CONSTANTS, block, hchacha20, hchacha20_words};
+#[cfg(any(
+    all(target_arch = "x86_64", target_feature = "sse2"),
+    all(target_arch = "aarch64", target_feature = "neon")
+))]
+pub(crate) use chacha::CONSTANTS;
+pub(crate) use chacha::{block, hchacha20, hchacha20_words};
 pub(crate) use poly1305::{CLAMP, Poly1305};
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub(crate) use poly1305::{Limbs, Limbs26, limbs26, multiply, tag_of_limbs26};
 
 /// Fills in r and s of each task's record from block 0 of its keystream (RFC 8439 section 2.6).
@@ -69,7 +77,10 @@ pub(crate) fn macs(
 }
 
 /// Seals or opens one message; gives the tag that the ciphertext should have.
-#[cfg(any(test, all(feature = "aes", not(target_arch = "x86_64"))))]
+#[cfg(any(
+    test,
+    all(feature = "aes", not(all(target_arch = "x86_64", target_feature = "sse2")))
+))]
 pub(crate) fn one(key: &KeyWords, nonce: &[u32; 4], aad: &[u8], text: &mut Text<'_>, way: Use) -> [u8; 16] {
     let mut stream = [0u32; 16];
     let mut bytes = [0u8; 64];

@@ -3,16 +3,16 @@
 //! The keystream of one message fills the lanes by itself from 512 bytes on; its authenticator has only one lane, the plain
 //! one. On processors with AVX-512 the kernels for one message are used, as in every build.
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use crate::cpu::HaveAvx2;
 use crate::cpu::HaveAvx512Ifma;
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 use crate::cpu::HaveNeon;
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 use crate::low::neon;
 use crate::low::portable::{self, CLAMP, Poly1305};
 use crate::low::{KeyWords, Keyring, MacRecord, Memory, Task, Text, Use, scrub_stack, wipe};
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use crate::low::{avx2, avx512};
 
 /// Bytes of a block of ChaCha20.
@@ -31,9 +31,9 @@ const SCRUB_WORDS: usize = 896 + 2 * STRETCH / 8;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Single {
     Avx512(HaveAvx512Ifma),
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     Avx2(HaveAvx2),
-    #[cfg(target_arch = "aarch64")]
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
     Neon(HaveNeon),
     Portable,
 }
@@ -48,11 +48,14 @@ impl Single {
     /// All of this machine, best first.
     pub(crate) fn available() -> impl Iterator<Item = Self> {
         let wide = HaveAvx512Ifma::probe().map(Single::Avx512);
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
         let middle = HaveAvx2::probe().map(Single::Avx2);
-        #[cfg(target_arch = "aarch64")]
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
         let middle = HaveNeon::probe().map(Single::Neon);
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        #[cfg(not(any(
+            all(target_arch = "x86_64", target_feature = "sse2"),
+            all(target_arch = "aarch64", target_feature = "neon")
+        )))]
         let middle = None;
         [wide, middle, Some(Single::Portable)].into_iter().flatten()
     }
@@ -71,13 +74,13 @@ impl Single {
         };
         let mut memory = Memory::Separate { src: &ZEROS, dst: out };
         let keys = Keyring {
-            resident: std::slice::from_ref(key),
+            resident: core::slice::from_ref(key),
             derived: &[],
         };
         match self {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Single::Avx2(have) => avx2::xor(have, &mut memory, keys, &[task]),
-            #[cfg(target_arch = "aarch64")]
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
             Single::Neon(have) => neon::xor(have, &mut memory, keys, &[task]),
             _ => portable::xor(&mut memory, keys, &[task]),
         };
@@ -94,7 +97,7 @@ pub(crate) fn one(
     way: Use,
 ) -> [u8; 16] {
     match how {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
         Single::Avx512(have) => avx512::one(have, key, nonce, aad, text, way),
         _ => {
             let tag = by_stretches(how, key, *nonce, aad, text, way);

@@ -1,7 +1,7 @@
 //! What the kernels share: the shapes of keys, tasks and memory.
 
-use std::marker::PhantomData;
-use std::sync::atomic::{Ordering, compiler_fence};
+use core::marker::PhantomData;
+use core::sync::atomic::{Ordering, compiler_fence};
 
 use zeroize::Zeroize;
 
@@ -241,7 +241,7 @@ impl Lanes {
 pub(crate) fn wipe<T: Copy + Default>(secrets: &mut [T]) {
     secrets.fill(T::default());
     // The compiler must assume that what stands behind this reads the zeros.
-    std::hint::black_box(secrets);
+    core::hint::black_box(secrets);
     compiler_fence(Ordering::SeqCst);
 }
 
@@ -250,7 +250,7 @@ pub(crate) fn wipe<T: Copy + Default>(secrets: &mut [T]) {
 #[inline(never)]
 pub(crate) fn scrub_stack<const WORDS: usize>() {
     // The compiler must lay out the zeros, since it cannot see what is done with them.
-    std::hint::black_box(&mut [0u64; WORDS]);
+    core::hint::black_box(&mut [0u64; WORDS]);
 }
 
 /// Blocks about to be worked on, `N` at a time, each perhaps of another message.
@@ -380,33 +380,41 @@ impl<'a> Text<'a> {
     pub(super) fn src(&self) -> &[u8] {
         // SAFETY: made from a slice of this length, which is borrowed for as long as this value lives; nothing writes
         // while the result is borrowed, since writing takes the pointers, which borrow this value mutably.
-        unsafe { std::slice::from_raw_parts(self.src, self.len) }
+        unsafe { core::slice::from_raw_parts(self.src, self.len) }
     }
 
     /// What has been written.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     #[inline(always)]
     pub(super) fn dst(&self) -> &[u8] {
         // SAFETY: as for `src`.
-        unsafe { std::slice::from_raw_parts(self.dst, self.len) }
+        unsafe { core::slice::from_raw_parts(self.dst, self.len) }
     }
 
     /// Copies from what is read.
-    #[cfg(any(test, not(feature = "aes"), not(target_arch = "x86_64")))]
+    #[cfg(any(
+        test,
+        not(feature = "aes"),
+        not(all(target_arch = "x86_64", target_feature = "sse2"))
+    ))]
     pub(super) fn read(&self, at: usize, into: &mut [u8]) {
         into.copy_from_slice(&self.src()[at..][..into.len()]);
     }
 
     /// Copies to where is written.
-    #[cfg(any(test, not(feature = "aes"), not(target_arch = "x86_64")))]
+    #[cfg(any(
+        test,
+        not(feature = "aes"),
+        not(all(target_arch = "x86_64", target_feature = "sse2"))
+    ))]
     pub(super) fn write(&mut self, at: usize, from: &[u8]) {
         // SAFETY: made from a slice of this length that may be written, and nothing else refers to it meanwhile.
-        let dst = unsafe { std::slice::from_raw_parts_mut(self.dst, self.len) };
+        let dst = unsafe { core::slice::from_raw_parts_mut(self.dst, self.len) };
         dst[at..][..from.len()].copy_from_slice(from);
     }
 
     /// Where to read, where to write, and how many bytes.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     #[inline(always)]
     pub(super) fn pointers(&mut self) -> (*const u8, *mut u8, usize) {
         (self.src, self.dst, self.len)

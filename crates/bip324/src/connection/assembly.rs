@@ -1,5 +1,7 @@
 //! Gathering a packet, without taking the peer's word for its length.
 
+use alloc::vec::Vec;
+
 use crate::{HEADER_LEN, LENGTH_LEN, TAG_LEN};
 
 use super::{Awaiting, Contents};
@@ -56,7 +58,7 @@ impl Assembly {
 
     /// Ends a packet that has been opened: its contents.
     pub(super) fn finish(&mut self) -> Contents {
-        let mut packet = std::mem::take(&mut self.packet);
+        let mut packet = core::mem::take(&mut self.packet);
         packet.truncate(self.need - TAG_LEN);
         (self.have, self.need) = (0, 0);
         Contents { packet }

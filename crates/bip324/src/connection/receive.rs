@@ -1,5 +1,8 @@
 //! What comes in.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use crate::handshake::{
     AwaitingKey, AwaitingTerminator, AwaitingVersion, Garbage, Key, Keyed, Prefix, Responder, Version,
 };
@@ -52,7 +55,7 @@ impl Connection {
         if let Receive::Version(_) | Receive::Packets(_) = self.receive {
             return self.packet(input);
         }
-        let (used, next) = match std::mem::replace(&mut self.receive, Receive::Closed) {
+        let (used, next) = match core::mem::replace(&mut self.receive, Receive::Closed) {
             Receive::Prefix(responder) => match responder.prefix(input, self.out.tail()) {
                 (used, Prefix::More(responder)) => (used, Receive::Prefix(responder)),
                 (used, Prefix::V1(prefix)) => {
@@ -77,7 +80,7 @@ impl Connection {
 
     /// Sends what follows the exchange of keys.
     fn keyed(&mut self, keyed: Keyed) -> Result<Receive, Error> {
-        let decoys = std::mem::take(&mut self.options.decoys);
+        let decoys = core::mem::take(&mut self.options.decoys);
         let (sealer, next) = keyed.send(decoys.iter().map(Vec::as_slice), &self.options.version, self.out.tail())?;
         self.counters.decoys_sent += decoys.len() as u64;
         self.sealer = Some(sealer);
@@ -109,7 +112,7 @@ impl Connection {
             self.deliver(kind);
             return Ok(used);
         }
-        if let Receive::Version(version) = std::mem::replace(&mut self.receive, Receive::Closed) {
+        if let Receive::Version(version) = core::mem::replace(&mut self.receive, Receive::Closed) {
             match version.open(packet)? {
                 Version::Decoy(version) => {
                     self.receive = Receive::Version(version);
@@ -154,7 +157,7 @@ impl Connection {
             (Receive::Packets(opener), Some(sealer), Some(id))
                 if !opener.is_closed() && sealer.next_number().is_some() =>
             {
-                let receive = std::mem::replace(&mut self.receive, Receive::Closed);
+                let receive = core::mem::replace(&mut self.receive, Receive::Closed);
                 (receive, self.sealer.take(), id)
             }
             _ => return Err(Box::new(self)),
@@ -170,7 +173,7 @@ impl Connection {
             session_id,
             send,
             recv,
-            unread: std::mem::take(&mut self.assembly).into_unread(),
+            unread: core::mem::take(&mut self.assembly).into_unread(),
             output: self.output().to_vec(),
             events: self.events,
             counters: self.counters,

@@ -1,8 +1,9 @@
 //! What goes into a connection and what comes out of it.
 
-use std::collections::VecDeque;
-use std::fmt;
-use std::ops::Deref;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Deref;
 
 use crate::fschacha::{RecvChain, SendChain};
 use crate::{CONTENTS_MAX, Error, HEADER_LEN, Role, V1_PREFIX_LEN};

@@ -47,7 +47,7 @@ pub(crate) fn length_bytes(contents_len: usize) -> Result<[u8; LENGTH_LEN], Erro
 
 #[inline]
 fn xor(a: [u8; LENGTH_LEN], b: [u8; LENGTH_LEN]) -> [u8; LENGTH_LEN] {
-    std::array::from_fn(|i| a[i] ^ b[i])
+    core::array::from_fn(|i| a[i] ^ b[i])
 }
 
 macro_rules! both {
@@ -84,6 +84,7 @@ macro_rules! both {
         }
 
         /// Gives the numbers of several packets of one epoch, the first and how many, at least one, and their masks.
+        #[cfg(feature = "std")]
         pub(crate) fn reserve_masks(&mut self, masks: &mut [[u8; LENGTH_LEN]]) -> Result<(PacketNumber, u8), Error> {
             let first = self.contents.reserve()?;
             let count = self.lengths.next_masks(masks)?;

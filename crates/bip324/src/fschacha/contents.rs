@@ -1,6 +1,7 @@
 //! FSChaCha20Poly1305 without the sealing: its keys and nonces.
 
-use std::fmt;
+use alloc::boxed::Box;
+use core::fmt;
 
 use sealway_aead::keystream;
 use zeroize::Zeroizing;
@@ -58,6 +59,7 @@ impl ContentChain {
     }
 
     /// Gives the numbers after the one given last as well, of the same epoch, as [`ContentChain::reserve`] would.
+    #[cfg(feature = "std")]
     pub(crate) fn reserve_more(&mut self, count: u8) {
         self.at.slot = self.at.slot.saturating_add(count).min(super::REKEY_INTERVAL);
     }

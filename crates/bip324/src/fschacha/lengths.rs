@@ -1,6 +1,7 @@
 //! FSChaCha20: what masks the three length bytes of packets.
 
-use std::fmt;
+use alloc::boxed::Box;
+use core::fmt;
 
 use sealway_aead::keystream;
 use zeroize::{Zeroize, Zeroizing};
@@ -70,13 +71,14 @@ impl LengthCipher {
         match masks.get_mut(slot) {
             Some(mask) if slot < usize::from(REKEY_INTERVAL) => {
                 self.at.slot += 1;
-                Ok(std::mem::take(mask))
+                Ok(core::mem::take(mask))
             }
             _ => Err(Error::Exhausted),
         }
     }
 
     /// As [`LengthCipher::next_mask`] for several packets of one epoch; gives how many, at least one.
+    #[cfg(feature = "std")]
     pub(crate) fn next_masks(&mut self, out: &mut [[u8; LENGTH_LEN]]) -> Result<u8, Error> {
         self.end_epoch()?;
         let (slot, end) = (usize::from(self.at.slot), usize::from(REKEY_INTERVAL));

@@ -1,5 +1,7 @@
 //! Finding the end of the garbage.
 
+use alloc::vec::Vec;
+
 use crate::{Error, GARBAGE_MAX, TERMINATOR_LEN};
 
 /// Bytes in which the terminator must have come.

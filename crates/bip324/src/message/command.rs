@@ -1,7 +1,7 @@
 //! Message types by name.
 
-use std::fmt;
-use std::str::FromStr;
+use core::fmt;
+use core::str::FromStr;
 
 use crate::Error;
 
@@ -44,7 +44,7 @@ impl Command {
     pub fn name(&self) -> &str {
         let len = self.0.iter().position(|byte| *byte == 0).unwrap_or(COMMAND_LEN);
         // ASCII by construction.
-        std::str::from_utf8(&self.0[..len]).unwrap_or_default()
+        core::str::from_utf8(&self.0[..len]).unwrap_or_default()
     }
 }
 

@@ -1,6 +1,8 @@
 //! Which short id means which message.
 
-use std::fmt;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
 
 use crate::Error;
 

@@ -7,6 +7,8 @@
 //! checksum    4 bytes, the first of SHA-256 of SHA-256 of the payload
 //! ```
 
+use alloc::vec::Vec;
+
 use sha2::{Digest, Sha256};
 
 use crate::{Error, Magic};

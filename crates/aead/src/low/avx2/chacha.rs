@@ -1,6 +1,6 @@
 //! ChaCha20, vertical: word w of eight blocks stands in vector w, and each lane may be a block of another message.
 
-use std::arch::x86_64::*;
+use core::arch::x86_64::*;
 
 use crate::low::portable::{CLAMP, CONSTANTS};
 use crate::low::types::{Stage, for_each_stage};
@@ -49,10 +49,10 @@ macro_rules! blocks {
         let mut v = start;
         // Bytes of each word rotated by two places and by one. Kept from the compiler, which would make two shuffles of
         // the first.
-        let by16 = std::hint::black_box(_mm256_set_epi8(
+        let by16 = core::hint::black_box(_mm256_set_epi8(
             13, 12, 15, 14, 9, 8, 11, 10, 5, 4, 7, 6, 1, 0, 3, 2, 13, 12, 15, 14, 9, 8, 11, 10, 5, 4, 7, 6, 1, 0, 3, 2,
         ));
-        let by8 = std::hint::black_box(_mm256_set_epi8(
+        let by8 = core::hint::black_box(_mm256_set_epi8(
             14, 13, 12, 15, 10, 9, 8, 11, 6, 5, 4, 7, 2, 1, 0, 3, 14, 13, 12, 15, 10, 9, 8, 11, 6, 5, 4, 7, 2, 1, 0, 3,
         ));
         for _ in 0..10 {
@@ -101,7 +101,7 @@ fn gather(keys: &[&KeyWords; LANES], nonces: &[[u32; 4]; LANES]) -> State {
     let mut rows = [_mm256_setzero_si256(); LANES];
     for (row, key) in rows.iter_mut().zip(keys) {
         // SAFETY: a key is 32 bytes.
-        *row = unsafe { _mm256_loadu_si256(std::ptr::from_ref(*key).cast()) };
+        *row = unsafe { _mm256_loadu_si256(core::ptr::from_ref(*key).cast()) };
     }
     let words = transpose(&rows);
     let mut state = [_mm256_setzero_si256(); 16];
@@ -138,7 +138,7 @@ pub(super) fn one_time_keys(keys: Keyring<'_>, tasks: &[Task], records: &mut [Ma
         let Some(first) = v.first_chunk::<8>() else { continue };
         for (record, half) in records.iter_mut().zip(&transpose(first)) {
             // SAFETY: r and s are the first 32 bytes of the record, which is aligned to 64.
-            unsafe { _mm256_store_si256(std::ptr::from_mut(record).cast(), *half) };
+            unsafe { _mm256_store_si256(core::ptr::from_mut(record).cast(), *half) };
         }
         offered += LANES as u64;
     }

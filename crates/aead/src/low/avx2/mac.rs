@@ -1,6 +1,6 @@
 //! Poly1305 with 32-bit multiplies: a lane is a message, four messages a vector, numbers in five limbs of 26 bits.
 
-use std::arch::x86_64::*;
+use core::arch::x86_64::*;
 
 use crate::low::portable::{Limbs26, Poly1305, limbs26, tag_of_limbs26};
 use crate::low::{Lanes, MacRecord, Memory, Task};
@@ -94,7 +94,7 @@ impl Four {
             r: [_mm256_setzero_si256(); 5],
             r5: [_mm256_setzero_si256(); 5],
             blocks: _mm256_setzero_si256(),
-            text: [std::ptr::null(); LANES],
+            text: [core::ptr::null(); LANES],
             whole: [0; LANES],
             last: [[0; 16]; LANES],
             aad: [0; LANES],

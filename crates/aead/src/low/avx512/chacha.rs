@@ -1,7 +1,7 @@
 //! ChaCha20, vertical: word w of sixteen blocks stands in vector w, and each lane may be a block of another message.
 
-use std::arch::x86_64::*;
-use std::mem::MaybeUninit;
+use core::arch::x86_64::*;
+use core::mem::MaybeUninit;
 
 use super::shuffle::{first_bytes, transpose_quarters, transpose_words};
 use crate::low::portable::{CLAMP, CONSTANTS};
@@ -150,7 +150,7 @@ pub(super) fn spread(key: &KeyWords, nonce: &[u32; 4]) -> State {
 pub(super) fn one_time_keys(keys: Keyring<'_>, tasks: &[Task], records: &mut [MacRecord]) -> Lanes {
     let zero = KeyWords::default();
     let mut offered = 0;
-    let clamp: [__m512i; 4] = std::array::from_fn(|i| {
+    let clamp: [__m512i; 4] = core::array::from_fn(|i| {
         let half = CLAMP[i / 2];
         _mm512_set1_epi32((half >> (32 * (i % 2))) as i32)
     });
@@ -187,7 +187,7 @@ pub(super) fn one_time_keys(keys: Keyring<'_>, tasks: &[Task], records: &mut [Ma
         }
         for (record, half) in records.iter_mut().zip(&out) {
             // SAFETY: r and s are the first 32 bytes of the record, which is aligned to 64.
-            unsafe { _mm256_store_si256(std::ptr::from_mut(record).cast(), *half) };
+            unsafe { _mm256_store_si256(core::ptr::from_mut(record).cast(), *half) };
         }
         offered += LANES as u64;
     }
@@ -240,7 +240,7 @@ impl<'a, const N: usize> List<'a, N> {
     /// The blocks, and no more from now on.
     #[inline(always)]
     fn take(&mut self) -> &[Block<'a>] {
-        let count = std::mem::take(&mut self.count);
+        let count = core::mem::take(&mut self.count);
         // SAFETY: so many have been written.
         unsafe { self.blocks[..count].assume_init_ref() }
     }
@@ -260,7 +260,7 @@ unsafe fn work_off<'b, 'a, const MASKED: bool>(listed: &'b [Block<'a>]) -> &'b [
     // SAFETY: likewise.
     let high = |of: &[Block<'_>; LANES]| unsafe { gather(|i| of[i].key.0[4..].as_ptr().cast()) };
     // SAFETY: a nonce has 16 bytes.
-    let last = |of: &[Block<'_>; LANES]| unsafe { gather(|i| std::ptr::from_ref(&of[i].nonce).cast()) };
+    let last = |of: &[Block<'_>; LANES]| unsafe { gather(|i| core::ptr::from_ref(&of[i].nonce).cast()) };
     let mut start = state(low(first), high(first), last(first));
     for (i, group) in groups.iter().enumerate() {
         // The next state is gathered between the rounds: gathering keeps one of two ports busy, and all would wait for it.

@@ -1,6 +1,6 @@
 //! Poly1305 of one long message: a lane is every eighth block, and powers of r put the lanes together at the end.
 
-use std::arch::x86_64::*;
+use core::arch::x86_64::*;
 
 use super::mac::{Factor, Limbs, Wide, add, high_bit, multiply, split};
 use crate::low::portable::{self, Poly1305, multiply as scalar_multiply};
@@ -30,7 +30,7 @@ pub(super) struct LongMac {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
 fn every(limbs: &portable::Limbs) -> Factor {
-    Factor::new(std::array::from_fn(|i| _mm512_set1_epi64(limbs[i] as i64)))
+    Factor::new(core::array::from_fn(|i| _mm512_set1_epi64(limbs[i] as i64)))
 }
 
 /// One group, split into limbs. Unpacking leaves the blocks in the order 0, 4, 1, 5, 2, 6, 3, 7.
@@ -77,7 +77,7 @@ impl LongMac {
         let h = mac.accumulator();
         LongMac {
             // Lane 0 is where the first block comes, which is added to the accumulator.
-            h: std::array::from_fn(|i| _mm512_set_epi64(0, 0, 0, 0, 0, 0, 0, h[i] as i64)),
+            h: core::array::from_fn(|i| _mm512_set_epi64(0, 0, 0, 0, 0, 0, 0, h[i] as i64)),
             powers: Powers {
                 steps,
                 quads,
@@ -138,7 +138,7 @@ impl LongMac {
         }
         while groups >= 4 && self.powers.quads {
             // SAFETY: four groups are left at least.
-            let m: [Limbs; 4] = std::array::from_fn(|i| unsafe { load(text.add(GROUP * i)) });
+            let m: [Limbs; 4] = core::array::from_fn(|i| unsafe { load(text.add(GROUP * i)) });
             let mut wide = self.quad_first(&m[0]);
             self.quad_middle(&mut wide, &m[1], 1);
             self.quad_middle(&mut wide, &m[2], 2);

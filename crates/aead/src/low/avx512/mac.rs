@@ -3,7 +3,7 @@
 //! Numbers are in limbs of 44, 44 and 42 bits as in `portable`. The multiply gives the low and the high 52 bits of a
 //! product apart; the high part of limb i weighs 2^52 and so comes into limb i + 1 shifted left by 8.
 
-use std::arch::x86_64::*;
+use core::arch::x86_64::*;
 
 use super::long::absorb;
 use super::shuffle::{first_bytes, transpose_longs};
@@ -144,7 +144,7 @@ pub(super) fn multiply(a: &Limbs, f: &Factor) -> Limbs {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
 pub(super) fn add(a: &Limbs, b: &Limbs) -> Limbs {
-    std::array::from_fn(|i| _mm512_add_epi64(a[i], b[i]))
+    core::array::from_fn(|i| _mm512_add_epi64(a[i], b[i]))
 }
 
 /// Blocks of 16 bytes, low and high halves, as the numbers they stand for.
@@ -160,7 +160,7 @@ fn block(halves: [__m512i; 2]) -> Limbs {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
 fn pick(mask: __mmask8, a: &Limbs, b: &Limbs) -> Limbs {
-    std::array::from_fn(|i| _mm512_mask_mov_epi64(a[i], mask, b[i]))
+    core::array::from_fn(|i| _mm512_mask_mov_epi64(a[i], mask, b[i]))
 }
 
 /// Eight messages on their way.
@@ -191,14 +191,14 @@ impl Eight {
     fn start(memory: &Memory<'_>, tasks: &[Task], order: &[u32], records: &[MacRecord]) -> Self {
         let empty = MacRecord::default();
         let mut rows = [_mm512_setzero_si512(); LANES];
-        let mut text = [std::ptr::from_ref(&empty).cast::<u8>(); LANES];
+        let mut text = [core::ptr::from_ref(&empty).cast::<u8>(); LANES];
         let mut bytes = [0; LANES];
         for (lane, &index) in order.iter().take(LANES).enumerate() {
             let task = &tasks[index as usize];
             // The slice is checked against the memory here; the pointer is read for no more than its length.
             text[lane] = memory.ciphertext(task).as_ptr();
             bytes[lane] = task.len();
-            let record = std::ptr::from_ref(&records[index as usize]);
+            let record = core::ptr::from_ref(&records[index as usize]);
             // SAFETY: a record is 64 bytes, aligned to 64.
             rows[lane] = unsafe { _mm512_load_si512(record.cast()) };
         }
@@ -251,7 +251,7 @@ impl Eight {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
     unsafe fn load_whole(&self, at: usize) -> Loaded {
         // SAFETY: by the caller's promise.
-        let rows = std::array::from_fn(|lane| unsafe { _mm512_loadu_si512(self.text[lane].add(at).cast()) });
+        let rows = core::array::from_fn(|lane| unsafe { _mm512_loadu_si512(self.text[lane].add(at).cast()) });
         transpose_longs(&rows)
     }
 
@@ -354,7 +354,7 @@ impl Eight {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
 fn bytes(v: __m128i) -> [u8; 16] {
     // SAFETY: both are 16 bytes of which any value is valid.
-    unsafe { std::mem::transmute(v) }
+    unsafe { core::mem::transmute(v) }
 }
 
 /// The numbers modulo p, modulo 2^128, as low and high halves.

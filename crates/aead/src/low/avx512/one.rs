@@ -1,7 +1,7 @@
 //! One message: short ones from one or two horizontal groups of four blocks, longer ones with sixteen blocks at a time and
 //! the authenticator's multiplies between the rounds of the next sixteen.
 
-use std::arch::x86_64::*;
+use core::arch::x86_64::*;
 
 use super::chacha::{State, blocks, double_round, quarter_rounds, spread, step, to_streams, xor_kilobyte};
 use super::long::{GROUP, LongMac, QUAD, absorb, load};
@@ -58,11 +58,11 @@ pub(super) fn run(key: &KeyWords, nonce: &[u32; 4], aad: &[u8], text: &mut Text<
 fn authenticator(block: __m512i) -> Poly1305 {
     let mut record = MacRecord::default();
     // SAFETY: r and s are the first 32 bytes of the record, which is aligned to 64.
-    unsafe { _mm256_store_si256(std::ptr::from_mut(&mut record).cast(), _mm512_castsi512_si256(block)) };
+    unsafe { _mm256_store_si256(core::ptr::from_mut(&mut record).cast(), _mm512_castsi512_si256(block)) };
     record.r[0] &= CLAMP[0];
     record.r[1] &= CLAMP[1];
     let mac = Poly1305::resume(&record);
-    wipe(std::slice::from_mut(&mut record));
+    wipe(core::slice::from_mut(&mut record));
     mac
 }
 

@@ -1,6 +1,6 @@
 //! Transpositions and masks.
 
-use std::arch::x86_64::*;
+use core::arch::x86_64::*;
 
 /// Transposes four rows of four 128-bit pieces.
 #[inline]

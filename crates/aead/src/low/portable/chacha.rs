@@ -71,7 +71,7 @@ pub(crate) fn hchacha20(key: &[u8; 32], nonce: &[u8; 16], sub_key: &mut [u8; 32]
     let mut words = KeyWords::default();
     words.set(key);
     let nonce = nonce.as_chunks::<4>().0;
-    let nonce = std::array::from_fn(|i| u32::from_le_bytes(nonce[i]));
+    let nonce = core::array::from_fn(|i| u32::from_le_bytes(nonce[i]));
     let mut result = KeyWords::default();
     hchacha20_words(&words.0, &nonce, &mut result.0);
     for (bytes, word) in sub_key.as_chunks_mut::<4>().0.iter_mut().zip(&result.0) {

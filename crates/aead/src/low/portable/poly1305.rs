@@ -63,14 +63,14 @@ fn number(block: &[u8; 16]) -> Limbs {
     [m[0], m[1], m[2] + HIGH_BIT]
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 /// A number in limbs of 26 bits, for kernels with 32-bit multiplies. Limbs may be a little wider.
 pub(crate) type Limbs26 = [u64; 5];
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 const MASK26: u64 = (1 << 26) - 1;
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 /// The same number in limbs of 26 bits.
 #[inline(always)]
 pub(crate) fn limbs26(h: &Limbs) -> Limbs26 {
@@ -86,7 +86,7 @@ pub(crate) fn limbs26(h: &Limbs) -> Limbs26 {
     ]
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 /// The tag from a final accumulator, the block of lengths already taken.
 pub(crate) fn tag_of_limbs26(h: &Limbs26, s: &[u64; 2]) -> [u8; 16] {
     let mut h = *h;
@@ -147,7 +147,7 @@ impl Poly1305 {
     }
 
     /// r, for kernels that go on from here.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     pub(crate) fn r(&self) -> &Limbs {
         &self.r
     }
@@ -158,7 +158,7 @@ impl Poly1305 {
     }
 
     /// Puts back an accumulator that a kernel has worked on; limbs at most one bit wider than their width.
-    #[cfg(any(test, target_arch = "x86_64"))]
+    #[cfg(any(test, all(target_arch = "x86_64", target_feature = "sse2")))]
     pub(crate) fn set_accumulator(&mut self, h: Limbs) {
         self.h = h;
     }
