@@ -139,10 +139,14 @@ fn write_map(root: &Path) -> Result<Report, String> {
 
 fn check_msrv(root: &Path) -> Result<Report, String> {
     let workspace = workspace::read(root, workspace::Depth::Everything)?;
-    let (ours, findings) = msrv::findings(&workspace)?;
-    // The caller reads this line: the version alone.
+    let stated = msrv::stated(&workspace)?;
+    // The caller reads these lines: the version alone, then crates with versions of their own.
+    let mut summary = stated.all;
+    for (name, version) in stated.older {
+        summary += &format!("\n{name} {version}");
+    }
     Ok(Report {
-        findings,
-        summary: ours,
+        findings: stated.findings,
+        summary,
     })
 }

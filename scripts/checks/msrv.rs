@@ -1,8 +1,12 @@
-//! The oldest compiler: one statement for the workspace, and no dependency that needs a newer one.
+//! The oldest compiler: one statement for the workspace, older ones for the crates that others build on, and no dependency that
+//! needs a newer one.
 
 use super::workspace::Workspace;
 
 type Version = (u32, u32, u32);
+
+/// Crates that are of use without the rest of the workspace. They may state an older compiler.
+const APART: [&str; 3] = ["sealway-aead", "sealway-bip324", "sealway-bip324-tokio"];
 
 fn version(text: &str) -> Option<Version> {
     // A pre-release of a version counts as the version.
@@ -15,18 +19,32 @@ fn version(text: &str) -> Option<Version> {
     parts.next().is_none().then_some(found)
 }
 
-/// The stated version, and the packages that do not fit it.
-pub fn findings(workspace: &Workspace) -> Result<(String, Vec<String>), String> {
-    let first = &workspace.members[0];
-    let stated = first
-        .rust_version
-        .clone()
-        .ok_or_else(|| format!("crate `{}` states no rust-version", first.name))?;
-    let ours = version(&stated).ok_or_else(|| format!("`{stated}` is no version"))?;
-    let mut findings = Vec::new();
+/// What the workspace states about the oldest compiler.
+#[derive(Debug)]
+pub struct Stated {
+    /// The version for all of it.
+    pub all: String,
+    /// Crates that state an older one, with that.
+    pub older: Vec<(String, String)>,
+    /// What does not fit.
+    pub findings: Vec<String>,
+}
+
+/// Compares what the crates state with each other and with what their dependencies do.
+pub fn stated(workspace: &Workspace) -> Result<Stated, String> {
+    let main = workspace.members.iter().find(|member| !is_apart(&member.name));
+    let main = main.ok_or("the workspace has no crates")?;
+    let all = main.rust_version.clone();
+    let all = all.ok_or_else(|| format!("crate `{}` states no rust-version", main.name))?;
+    let ours = version(&all).ok_or_else(|| format!("`{all}` is no version"))?;
+    let (mut older, mut findings) = (Vec::new(), Vec::new());
     for member in &workspace.members {
-        if member.rust_version.as_ref() != Some(&stated) {
-            findings.push(format!("crate `{}` does not state rust-version {stated}", member.name));
+        let stated = member.rust_version.as_deref();
+        let is_older = stated.and_then(version).is_some_and(|stated| stated < ours);
+        match stated {
+            Some(stated) if stated == all => {}
+            Some(stated) if is_older && is_apart(&member.name) => older.push((member.name.clone(), stated.to_string())),
+            _ => findings.push(format!("crate `{}` does not state rust-version {all}", member.name)),
         }
     }
     for other in &workspace.others {
@@ -35,12 +53,16 @@ pub fn findings(workspace: &Workspace) -> Result<(String, Vec<String>), String> 
             Some(needed) if needed <= ours => {}
             Some(_) => {
                 let (name, version) = (&other.name, &other.version);
-                findings.push(format!("{name} {version} needs Rust {needs}, newer than our {stated}"));
+                findings.push(format!("{name} {version} needs Rust {needs}, newer than our {all}"));
             }
             None => findings.push(format!("{} states a rust-version that is none: `{needs}`", other.name)),
         }
     }
-    Ok((stated, findings))
+    Ok(Stated { all, older, findings })
+}
+
+fn is_apart(name: &str) -> bool {
+    APART.contains(&name)
 }
 
 #[cfg(test)]
@@ -56,6 +78,10 @@ mod tests {
             rust_version: rust.map(str::to_string),
             ..Package::default()
         }
+    }
+
+    fn stated_by(members: Vec<Package>, others: Vec<Package>) -> Result<Stated, String> {
+        stated(&Workspace { members, others })
     }
 
     #[test]
@@ -74,31 +100,33 @@ mod tests {
             package("silent", None),
             package("new", Some("1.96")),
         ];
-        let (ours, found) = findings(&Workspace { members, others }).unwrap();
-        assert_eq!(ours, "1.95");
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].contains("new"), "{found:?}");
+        let stated = stated_by(members, others).unwrap();
+        assert_eq!((&*stated.all, stated.older.len()), ("1.95", 0));
+        assert_eq!(stated.findings.len(), 1, "{stated:?}");
+        assert!(stated.findings[0].contains("new"), "{stated:?}");
         let members = vec![
             package("a", Some("1.95")),
             package("b", Some("1.90")),
             package("c", None),
         ];
-        assert_eq!(
-            findings(&Workspace {
-                members,
-                others: vec![]
-            })
-            .unwrap()
-            .1
-            .len(),
-            2
-        );
-        assert!(
-            findings(&Workspace {
-                members: vec![package("a", None)],
-                others: vec![]
-            })
-            .is_err()
-        );
+        assert_eq!(stated_by(members, vec![]).unwrap().findings.len(), 2);
+        assert!(stated_by(vec![package("a", None)], vec![]).is_err());
+        assert!(stated_by(vec![], vec![]).is_err());
+    }
+
+    #[test]
+    fn crates_for_others_may_state_an_older_compiler_and_no_newer_one() {
+        for (theirs, older, findings) in [
+            (Some("1.89"), 1, 0),
+            (Some("1.95"), 0, 0),
+            (Some("1.96"), 0, 1),
+            (Some("new"), 0, 1),
+            (None, 0, 1),
+        ] {
+            let members = vec![package("sealway-aead", theirs), package("a", Some("1.95"))];
+            let stated = stated_by(members, vec![]).unwrap();
+            let counts = (stated.older.len(), stated.findings.len());
+            assert_eq!((&*stated.all, counts), ("1.95", (older, findings)), "{stated:?}");
+        }
     }
 }
