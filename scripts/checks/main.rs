@@ -1,9 +1,10 @@
-//! Checks of the workspace that no compiler makes: floors of crates and modules, places of `unsafe`, and the oldest
-//! compiler that the dependencies allow.
+//! Checks of the workspace that no compiler makes: floors of crates and modules, places of `unsafe`, the oldest compiler that
+//! the dependencies allow, and public interfaces as text.
 //!
 //! Built by `scripts/checks.sh` with `rustc` alone, so that a machine with nothing but a Rust toolchain can run it; it
 //! therefore uses the standard library only. Its unit tests run with the workspace's tests.
 
+mod api;
 mod circles;
 mod json;
 mod layers;
@@ -23,17 +24,18 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [check, root] = arguments.as_slice() else {
-        eprintln!("usage: checks layers|map|msrv|write-map FOLDER");
+        eprintln!("usage: checks api|layers|map|msrv|write-map FOLDER");
         return ExitCode::from(2);
     };
     let root = Path::new(root);
     let outcome = match check.as_str() {
+        "api" => api(root),
         "layers" => check_layers(root),
         "map" => check_map(root),
         "msrv" => check_msrv(root),
         "write-map" => write_map(root),
         other => Err(format!(
-            "there is no check named `{other}`; there are `layers`, `map` and `msrv`"
+            "there is no check named `{other}`; there are `api`, `layers`, `map` and `msrv`"
         )),
     };
     match outcome {
@@ -134,6 +136,15 @@ fn write_map(root: &Path) -> Result<Report, String> {
     Ok(Report {
         findings: Vec::new(),
         summary: "map: written to ARCHITECTURE.md".to_string(),
+    })
+}
+
+/// The folder is that of a crate's pages. The caller compares: the summary is all there is.
+fn api(pages: &Path) -> Result<Report, String> {
+    let listing = api::listing(pages)?;
+    Ok(Report {
+        findings: Vec::new(),
+        summary: listing.trim_end().to_string(),
     })
 }
 
