@@ -109,7 +109,7 @@ const OVERHEAD: Overhead = Overhead {
 
 /// How much longer a visit is than its warm-up and window: the comparison of every output, connections put back, and
 /// batches timed alone.
-const STRETCH: f64 = 2.0;
+const STRETCH: f64 = 1.5;
 
 const WIRE: Metric = Metric::higher("wire_throughput", "B/s").of(|window, s| figure(window, "wire_bytes") / s);
 

@@ -64,7 +64,7 @@ pub(super) trait Mover {
 
     /// What a transfer takes besides moving bytes, roughly: for the plan.
     fn start_up(&self) -> Duration {
-        Duration::from_millis(350)
+        Duration::from_millis(80)
     }
 
     /// Moves the source once.

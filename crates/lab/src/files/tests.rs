@@ -10,7 +10,7 @@ use super::source::ITEM;
 use super::*;
 use crate::catalogue;
 use crate::result::{Num, ResultRow};
-use crate::run::{CellError, Timed};
+use crate::run::{CellError, Counted, Timed};
 
 #[test]
 fn peers_of_the_workload_are_known_to_all() {
@@ -33,6 +33,28 @@ fn cases_begin_with_the_most_telling_and_end_with_a_choice_of_suites() {
         assert_eq!(chosen.len(), 1);
         assert_eq!(chosen[0].case().text("suite"), Some("chacha20-poly1305"));
     }
+}
+
+#[test]
+fn a_transfer_is_planned_without_a_window() {
+    struct Idle;
+    impl Timed for Idle {
+        fn window(&mut self, _: Duration, _: Duration) -> Result<Counted, CellError> {
+            Ok(Counted::default())
+        }
+    }
+    let cells = [1_i64, 2].map(|n| Cell::new(Case::new().with("n", n), "a", Idle));
+    let beside = Duration::from_millis(300);
+    let planned = |timed: [bool; 2]| {
+        let takes = timed.map(|timed| Takes { beside, timed });
+        plan(&Request::default(), &cells, &takes).unwrap()
+    };
+    let transfers = planned([false, false]);
+    let visits = 2 * transfers.rounds;
+    assert_eq!(transfers.expected, Duration::from_millis(2 * 200) + beside * visits);
+    let one = planned([true, false]);
+    assert_eq!(one.expected, transfers.expected + one.window * one.rounds);
+    assert!(one.warmup.is_zero() && one.window > Duration::from_secs(1));
 }
 
 /// What a script makes of `$1`, the source, in `$2`, the destination.
@@ -67,7 +89,7 @@ impl Mover for Script {
     }
 }
 
-fn window(shape: Shape, receiver: &'static str, sender: &'static str) -> Result<crate::run::Counted, CellError> {
+fn window(shape: Shape, receiver: &'static str, sender: &'static str) -> Result<Counted, CellError> {
     let spec = Spec {
         way: Way::Send,
         shape,

@@ -18,7 +18,7 @@ use crate::workload::{LabError, Prepared, Request};
 /// all connections, ending them. Programs with a collector of garbage start in a third of a second on two busy CPUs.
 const OVERHEAD: Overhead = Overhead {
     per_cell: Duration::from_millis(350),
-    per_window: Duration::from_millis(400),
+    per_window: Duration::from_millis(300),
 };
 
 /// Finds the programs, makes the cells, fits the plan. `specs` come with the most telling first: a time limit drops from
