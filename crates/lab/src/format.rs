@@ -94,6 +94,15 @@ pub(crate) fn seconds(value: f64) -> String {
     }
 }
 
+/// A time of a run: whole seconds, and minutes from two on, as `52 s` and `7 min 45 s`.
+pub(crate) fn clock(seconds: f64) -> String {
+    let whole = seconds.max(0.0).round() as u64;
+    if whole < 120 {
+        return format!("{whole} s");
+    }
+    format!("{} min {} s", whole / 60, whole % 60)
+}
+
 /// Foreign text made harmless for any display: control and bidirectional-override characters become U+FFFD, line breaks
 /// and tabs a space.
 pub(crate) fn clean(text: &str) -> String {
@@ -162,6 +171,12 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+
+    #[test]
+    fn times_of_runs() {
+        let shown = [0.4, 52.3, 119.6, 465.2, 3600.0].map(clock);
+        assert_eq!(shown, ["0 s", "52 s", "2 min 0 s", "7 min 45 s", "60 min 0 s"]);
+    }
 
     #[test]
     fn three_digits() {

@@ -256,6 +256,7 @@ impl Plan {
             warmup_s: self.warmup.as_secs_f64(),
             cells: u32::try_from(self.layout.cells()).unwrap_or(u32::MAX),
             expected_s: self.expected.as_secs_f64(),
+            taken_s: 0.0,
         }
     }
 }

@@ -146,6 +146,7 @@ pub fn doctor(observer: &mut dyn Observer) -> Result<Diagnosis, LabError> {
         warmup_s: DOCTOR_TIMING.warmup.as_secs_f64(),
         cells: 2,
         expected_s: (2 * doctor::ROUNDS) as f64 * (DOCTOR_TIMING.window + DOCTOR_TIMING.warmup).as_secs_f64(),
+        taken_s: 0.0,
     });
     doctor::examine(
         &mut definition::doctor_cell,

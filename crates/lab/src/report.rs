@@ -2,7 +2,7 @@
 //!
 //! Everything here takes a finished (or cut short) [`RunResult`](crate::result::RunResult) and the workloads that its rows may
 //! be of, and nothing else: no clock, no environment, no measurement. A report can therefore be rebuilt from a result file at
-//! any time. No workload is known by name: `model`, `tables` and `figures` sort rows by what their
+//! any time; [`live`] does the same with a run under way. No workload is known by name: `model`, `tables` and `figures` sort rows by what their
 //! [`Lens`](crate::lens::Lens) says, and two renderers draw what comes of it. All text that a peer, a file or a user supplied
 //! is treated as hostile: control characters never reach a terminal, and markup never reaches a page.
 
@@ -11,6 +11,7 @@ mod figures;
 pub mod html;
 pub mod json;
 mod listing;
+pub mod live;
 mod model;
 mod published;
 pub mod schema;

@@ -51,7 +51,7 @@ pub struct RunResult {
     pub command: Vec<String>,
     /// What the machine is (`machine.key` joins runs of equal machines).
     pub machine: Machine,
-    /// What the plan was before the first window.
+    /// What the plan was before the first window, and the time that it took.
     #[serde(default)]
     pub plan: PlanFacts,
     /// What a reader must know before believing a row.
@@ -104,7 +104,7 @@ pub struct Machine {
     pub facts: BTreeMap<String, Value>,
 }
 
-/// What was planned, printed before the run starts.
+/// What was planned, printed before the run starts, and the time that it took.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct PlanFacts {
     /// Rounds, each a visit to every cell. Where several workloads share a result: the most of any.
@@ -125,6 +125,10 @@ pub struct PlanFacts {
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub expected_s: f64,
+    /// Duration of the whole run in seconds, by a clock that is never set; 0 until it is over, and in older results.
+    #[serde(default)]
+    #[schemars(range(min = 0))]
+    pub taken_s: f64,
 }
 
 /// One thing a reader must know, with a code that a program can match.

@@ -163,13 +163,38 @@ pub trait Probe {
     fn noise(&mut self) -> NoiseSample;
 }
 
+/// Where a run of a workload is: the check of a cell, or the visit that comes next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step<'a> {
+    /// Name of the workload.
+    pub workload: &'a str,
+    /// Parameters of the case.
+    pub case: &'a Case,
+    /// Name of the subject.
+    pub subject: &'a str,
+    /// The round, from 1; absent for the check before the first.
+    pub round: Option<u32>,
+    /// Rounds known so far, extra ones included.
+    pub rounds: u32,
+    /// Visits behind.
+    pub done: u32,
+    /// Visits known so far, those behind included.
+    pub total: u32,
+    /// Warm-up and window in seconds; 0 for a check.
+    pub timed_s: f64,
+    /// Seconds since the first check.
+    pub elapsed_s: f64,
+    /// Seconds until the last visit known is over: in the first round as planned, then as the last round took.
+    pub left_s: f64,
+}
+
 /// What the lab tells while it works, and the way to stop it.
 pub trait Observer {
     /// The plan, before the first window.
     fn planned(&mut self, _plan: &PlanFacts) {}
 
-    /// About to visit window `done` (from 0) of `total`; `current` names the cell.
-    fn progress(&mut self, _done: u32, _total: u32, _current: &str) {}
+    /// About to check a cell, or to visit it: nothing is timed until this returns.
+    fn progress(&mut self, _step: &Step<'_>) {}
 
     /// A round is complete; `partial` is a valid result file with `complete: false`.
     fn round_done(&mut self, _partial: &RunResult) {}

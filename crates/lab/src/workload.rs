@@ -295,7 +295,9 @@ pub(crate) fn run_parts(
             shortest: request.profile.shortest_window(),
         });
         let profile = (request.profile, seed);
-        if measure(prepared, profile, deadline, &mut probe, observer, &mut result)? {
+        let interrupted = measure(prepared, profile, deadline, &mut probe, observer, &mut result)?;
+        result.plan.taken_s = probe.now();
+        if interrupted {
             return Ok(result);
         }
     }
@@ -395,6 +397,7 @@ fn joined(before: &PlanFacts, next: PlanFacts) -> PlanFacts {
         warmup_s: before.warmup_s.min(next.warmup_s),
         cells: before.cells.saturating_add(next.cells),
         expected_s: before.expected_s + next.expected_s,
+        taken_s: before.taken_s + next.taken_s,
     }
 }
 

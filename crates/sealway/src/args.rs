@@ -241,11 +241,11 @@ pub(crate) struct LabOptions {
     #[command(flatten)]
     pub(crate) keep: Keep,
 
-    /// Show no progress bar
+    /// Draw no progress
     #[arg(long)]
     pub(crate) no_progress: bool,
 
-    /// For build machines: no progress bar, no colour
+    /// For build machines: no progress, no colour
     #[arg(long)]
     pub(crate) ci: bool,
 }

@@ -29,6 +29,16 @@ pub(crate) fn print_json(value: &serde_json::Value) -> Result<(), Problem> {
     print(&format!("{value:#}\n"))
 }
 
+/// Columns and rows of a terminal; the usual ones where it does not tell.
+pub(crate) fn size(stream: &impl AsFd) -> (usize, usize) {
+    let told = rustix::termios::tcgetwinsize(stream).ok();
+    let or = |told: Option<u16>, usual| told.filter(|count| *count > 0).map_or(usual, usize::from);
+    (
+        or(told.map(|size| size.ws_col), 80),
+        or(told.map(|size| size.ws_row), 24),
+    )
+}
+
 /// How a table may look on this stream; `plain` asks for no colour and the usual width.
 pub(crate) fn style(stream: &(impl AsFd + IsTerminal), plain: bool) -> Style {
     let columns = rustix::termios::tcgetwinsize(stream)

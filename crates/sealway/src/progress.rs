@@ -1,48 +1,60 @@
-//! What a run shows while it works: the plan, then a bar on standard error when that is a terminal.
+//! What a run shows while it works: the plan, and at a terminal lines on standard error that are drawn anew in place.
 
-use std::io::IsTerminal;
+mod screen;
+
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use sealway_lab::catalogue;
 use sealway_lab::report::json;
+use sealway_lab::report::live::{Live, announcement};
 use sealway_lab::result::{PlanFacts, RunResult};
-use sealway_lab::run::Observer;
+use sealway_lab::run::{Observer, Step};
 
-use crate::output::partial;
-use crate::problem::note;
+use crate::output::{self, partial};
+use crate::problem::{Problem, note};
 use crate::stop::Stop;
 
-/// Redraws a second; more would take time from what is measured.
-const DRAWS_PER_SECOND: u8 = 2;
+use screen::Screen;
+
+/// Time between two draws: more would take time from what is measured.
+const APART: Duration = Duration::from_millis(250);
 
 pub(crate) struct Progress {
-    bar: ProgressBar,
+    live: Live,
+    view: Option<View>,
+    draws: Draws,
     stop: Stop,
     partial: Option<Partial>,
 }
 
 impl Progress {
-    /// `beside`: the result file that finished rounds are kept beside until the run ends.
-    pub(crate) fn new(shown: bool, stop: Stop, beside: Option<&Path>) -> Progress {
-        let bar = if shown && std::io::stderr().is_terminal() {
-            ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND))
-        } else {
-            ProgressBar::hidden()
-        };
-        // A template that does not parse is a fault of this file; the plain bar still works then.
-        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len}  {eta} left  {wide_msg}") {
-            bar.set_style(style);
-        }
-        Progress {
-            bar,
+    /// Listens for Ctrl-C as well, once a process. `beside`: the result file that finished rounds are kept beside until the run
+    /// ends.
+    pub(crate) fn start(shown: bool, beside: Option<&Path>) -> Result<Progress, Problem> {
+        let view = (shown && View::is_possible()).then(View::default);
+        let drawn = view.clone();
+        let stop = Stop::install(move || {
+            if let Some(view) = &drawn {
+                view.end();
+            }
+        })?;
+        Ok(Progress {
+            live: Live::new(catalogue::ALL),
+            view,
+            draws: Draws::default(),
             stop,
             partial: beside.map(Partial::beside),
-        }
+        })
     }
 
-    /// Takes the bar away: the run is over.
+    /// Takes the lines away: the run is over.
     pub(crate) fn clear(&self) {
-        self.bar.finish_and_clear();
+        if let Some(view) = &self.view {
+            view.end();
+        }
     }
 
     /// Takes the partial file away: the result stands in its place.
@@ -51,28 +63,41 @@ impl Progress {
             partial.remove();
         }
     }
+
+    /// Says something that stays.
+    fn say(&self, text: &str) {
+        match &self.view {
+            Some(view) => view.say(text),
+            None => note(text),
+        }
+    }
 }
 
 impl Observer for Progress {
     fn planned(&mut self, plan: &PlanFacts) {
-        note(format_args!(
-            "{} cells, {} rounds of {} s windows: about {}",
-            plan.cells,
-            plan.rounds,
-            plan.window_s,
-            time(plan.expected_s)
-        ));
+        self.say(&announcement(plan));
+        self.live.planned(plan);
     }
 
-    fn progress(&mut self, done: u32, total: u32, current: &str) {
-        self.bar.set_length(u64::from(total));
-        self.bar.set_position(u64::from(done));
-        self.bar.set_message(current.to_string());
+    fn progress(&mut self, step: &Step<'_>) {
+        if let Some(correction) = self.live.correction(step) {
+            self.say(&correction);
+        }
+        self.live.step(step);
+        if let Some(view) = &self.view {
+            let timed = Duration::try_from_secs_f64(step.timed_s).unwrap_or_default();
+            if self.draws.is_due(Instant::now(), timed) {
+                view.draw(&self.live);
+            }
+        }
     }
 
     fn round_done(&mut self, partial: &RunResult) {
-        if let Some(file) = &mut self.partial {
-            file.save(partial);
+        self.live.round_done(partial);
+        if let Some(file) = &mut self.partial
+            && let Some(warning) = file.save(partial)
+        {
+            self.say(&warning);
         }
     }
 
@@ -81,12 +106,55 @@ impl Observer for Progress {
     }
 }
 
-/// Seconds in words, rounded up so that nobody waits longer than was said.
-fn time(seconds: f64) -> String {
-    if seconds < 90.0 {
-        format!("{:.0} s", seconds.ceil())
-    } else {
-        format!("{:.0} min", (seconds / 60.0).ceil())
+/// When to draw.
+#[derive(Debug, Default)]
+struct Draws(Option<Instant>);
+
+impl Draws {
+    /// Whether to draw before something that takes at least `timed`, in which nothing is drawn.
+    fn is_due(&mut self, now: Instant, timed: Duration) -> bool {
+        let due = timed >= 2 * APART || self.0.is_none_or(|last| now.duration_since(last) >= APART);
+        if due {
+            self.0 = Some(now);
+        }
+        due
+    }
+}
+
+/// The lines on standard error. The thread that hears of Ctrl-C takes them away as well.
+#[derive(Clone, Debug, Default)]
+struct View(Arc<Mutex<Screen>>);
+
+impl View {
+    fn is_possible() -> bool {
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+        std::io::stderr().is_terminal() && !dumb
+    }
+
+    fn draw(&self, live: &Live) {
+        let stderr = std::io::stderr();
+        let (columns, rows) = output::size(&stderr);
+        let style = output::style(&stderr, false);
+        // A line that ends in the last column, and a cursor below the last row, are drawn in as many ways as there are terminals.
+        let lines = live.lines(columns.saturating_sub(1), rows.saturating_sub(1), &style);
+        self.with(|screen| screen.draw(&lines, columns, style.color));
+    }
+
+    fn say(&self, text: &str) {
+        let columns = output::size(&std::io::stderr()).0;
+        self.with(|screen| format!("{}{text}\n", screen.clear(columns)));
+    }
+
+    fn end(&self) {
+        let columns = output::size(&std::io::stderr()).0;
+        self.with(|screen| screen.end(columns));
+    }
+
+    /// Writes at once what the screen gives; nobody is told when the terminal is gone.
+    fn with(&self, text: impl FnOnce(&mut Screen) -> String) {
+        let mut screen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = text(&mut screen);
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
 }
 
@@ -105,15 +173,15 @@ impl Partial {
         }
     }
 
-    fn save(&mut self, run: &RunResult) {
+    /// Keeps a round; a warning if that fails for the first time.
+    fn save(&mut self, run: &RunResult) -> Option<String> {
         if self.failed {
-            return;
+            return None;
         }
         // The run goes on: its figures are still worth having, and the last write may work again.
-        if let Err(error) = json::write(&self.path, run) {
-            self.failed = true;
-            note(format_args!("warning: finished rounds are not kept: {error}"));
-        }
+        let error = json::write(&self.path, run).err()?;
+        self.failed = true;
+        Some(format!("warning: finished rounds are not kept: {error}"))
     }
 
     fn remove(&self) {
@@ -126,11 +194,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_rounded_up() {
-        assert_eq!(
-            [time(0.2), time(58.01), time(89.9), time(90.1), time(3600.0)],
-            ["1 s", "59 s", "90 s", "2 min", "60 min"]
-        );
+    fn draws_are_apart_and_long_visits_begin_with_one() {
+        let mut pace = Draws::default();
+        let (from, ms) = (Instant::now(), Duration::from_millis);
+        assert!(pace.is_due(from, Duration::ZERO));
+        assert!(!pace.is_due(from + ms(100), ms(100)));
+        assert!(!pace.is_due(from + ms(249), Duration::ZERO));
+        assert!(pace.is_due(from + ms(250), Duration::ZERO));
+        // Nobody would see for seconds what is measured.
+        assert!(pace.is_due(from + ms(260), ms(2000)));
     }
 
     #[test]

@@ -26,13 +26,14 @@ pub(crate) fn on_signal(mut first: impl FnMut() + Send + 'static, leave: fn()) -
 pub(crate) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Installs the handler; once a process.
-    pub(crate) fn install() -> Result<Stop, Problem> {
+    /// Installs the handler; once a process. `clear` makes room for what is said at the first signal.
+    pub(crate) fn install(clear: impl Fn() + Send + 'static) -> Result<Stop, Problem> {
         let stop = Stop::default();
         let flag = stop.clone();
         let first = move || {
             flag.0.store(true, Ordering::Relaxed);
             sealway_lab::peer::hurry();
+            clear();
             note("\nstopping after this window; Ctrl-C again leaves at once");
         };
         // What the lab has started hears no Ctrl-C of its own.

@@ -9,6 +9,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+#[cfg(target_os = "linux")]
+use common::terminal::Terminal;
 use common::{Ran, sealway};
 use serde_json::Value;
 
@@ -106,6 +108,69 @@ fn standard_output_holds_the_json_alone() {
     assert_eq!(ran.code, 130, "{ran:?}");
     let result: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(result["complete"], false);
+}
+
+/// A run at a terminal of 40 columns that has printed its plan.
+#[cfg(target_os = "linux")]
+fn at_terminal(arguments: &[&str], variables: &[(&str, &str)]) -> Terminal {
+    let mut command = sealway(&[&SMALL, arguments].concat());
+    command.env("LC_ALL", "C").envs(variables.iter().copied());
+    let mut terminal = Terminal::run(command, 40);
+    terminal.until("windows: about ");
+    terminal
+}
+
+#[cfg(target_os = "linux")]
+fn interrupt(terminal: &Terminal) {
+    let pid = terminal.child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_shows_how_far_a_run_is_and_keeps_nothing_of_it() {
+    let mut terminal = at_terminal(&["--budget", "3s"], &[("TERM", "xterm")]);
+    terminal.until("primitives  round 1 of ");
+    let (code, shown) = terminal.ended();
+    assert_eq!(code, Some(0), "{shown}");
+    // Drawn in place: what is drawn next begins where the last began.
+    let (view, tables) = shown.split_at(shown.rfind("\x1b[J").unwrap());
+    assert!(view.contains("\r\x1b[3A\x1b[1mprimitives  round "), "{shown}");
+    assert!(!tables.contains("\x1b[K") && tables.contains("sealway lab "), "{shown}");
+    for line in view.split("\r\n").filter(|line| line.ends_with("\x1b[K")) {
+        let text = line.rsplit("\x1b[1m").next().unwrap();
+        let text = text.trim_end_matches("\x1b[K").trim_end_matches("\x1b[0m");
+        let text = text.rsplit(['A', 'J']).next().unwrap();
+        assert!(text.chars().count() < 40, "{line:?}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupt_takes_the_lines_away_for_good() {
+    let mut terminal = at_terminal(&[], &[("TERM", "xterm"), ("NO_COLOR", "1")]);
+    terminal.until(" left");
+    terminal.until("\x1b[J");
+    interrupt(&terminal);
+    let said = terminal.until("stopping after this window");
+    let cleared = said.rfind("\x1b[J").unwrap();
+    assert!(!said[cleared..].contains(" left"), "{said:?}");
+    terminal.until("leaves at once");
+    let (code, shown) = terminal.ended();
+    assert_eq!(code, Some(130), "{shown}");
+    let after = shown.split("leaves at once").nth(1).unwrap();
+    assert!(!after.contains('\x1b') && !shown.contains("\x1b[1m"), "{shown:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn nothing_is_drawn_where_nobody_asked_or_nothing_can_be_drawn() {
+    for (arguments, term) in [(&["--ci"][..], "xterm"), (&["--no-progress"], "xterm"), (&[], "dumb")] {
+        let terminal = at_terminal(arguments, &[("TERM", term), ("NO_COLOR", "1")]);
+        interrupt(&terminal);
+        let (_, shown) = terminal.ended();
+        assert!(!shown.contains('\x1b'), "{arguments:?} {term}: {shown:?}");
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -8,6 +8,7 @@ use super::*;
 use crate::ending::Ending;
 use crate::plan::Profile;
 use crate::result::{PlanFacts, RunResult};
+use crate::run::Step;
 use crate::workload::{Peers, run};
 
 fn measure(request: &Request, observer: &mut dyn Observer) -> Result<RunResult, LabError> {
@@ -27,7 +28,7 @@ impl Observer for Watcher {
         self.planned = Some(plan.clone());
     }
 
-    fn progress(&mut self, _done: u32, _total: u32, _current: &str) {
+    fn progress(&mut self, _step: &Step<'_>) {
         self.visits += 1;
     }
 

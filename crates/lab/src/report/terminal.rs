@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use super::model::{Report, View, absent, harmless, machine, rounds};
 use super::tables::{FLAGS, SIGNS, tables};
-use crate::format;
+use crate::format::{self, clock};
 use crate::lens::Against;
 use crate::result::RunResult;
 use crate::workload::Catalogue;
@@ -168,26 +168,31 @@ impl Text {
 
     /// The text in the character set of the output; escapes that this module wrote pass.
     fn encode(&self, text: &str) -> String {
-        if self.style.unicode {
-            return text.to_owned();
-        }
-        let mut ascii = String::with_capacity(text.len());
-        for c in text.chars() {
-            match c {
-                c if c.is_ascii() => ascii.push(c),
-                '\u{2018}' | '\u{2019}' => ascii.push('\''),
-                '\u{201c}' | '\u{201d}' => ascii.push('"'),
-                '\u{2010}'..='\u{2015}' | '\u{2212}' => ascii.push('-'),
-                '\u{2026}' => ascii.push_str("..."),
-                '\u{00d7}' => ascii.push('x'),
-                '\u{00b5}' | '\u{03bc}' => ascii.push('u'),
-                '\u{00b1}' => ascii.push_str("+-"),
-                '\u{00a0}' | '\u{202f}' => ascii.push(' '),
-                _ => ascii.push('?'),
-            }
-        }
-        ascii
+        in_charset(text, self.style.unicode)
     }
+}
+
+/// The text as it is, or in ASCII.
+pub(super) fn in_charset(text: &str, unicode: bool) -> String {
+    if unicode {
+        return text.to_owned();
+    }
+    let mut ascii = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            c if c.is_ascii() => ascii.push(c),
+            '\u{2018}' | '\u{2019}' => ascii.push('\''),
+            '\u{201c}' | '\u{201d}' => ascii.push('"'),
+            '\u{2010}'..='\u{2015}' | '\u{2212}' => ascii.push('-'),
+            '\u{2026}' => ascii.push_str("..."),
+            '\u{00d7}' => ascii.push('x'),
+            '\u{00b5}' | '\u{03bc}' => ascii.push('u'),
+            '\u{00b1}' => ascii.push_str("+-"),
+            '\u{00a0}' | '\u{202f}' => ascii.push(' '),
+            _ => ascii.push('?'),
+        }
+    }
+    ascii
 }
 
 fn head(out: &mut Text, run: &RunResult) {
@@ -204,6 +209,10 @@ fn head(out: &mut Text, run: &RunResult) {
     let (cpu, rest) = machine(run);
     out.line(&out.cut(&format!("Machine  {cpu}, {rest}")));
     out.line(&out.cut(&format!("Plan     {}", rounds(run))));
+    if run.plan.taken_s > 0.0 {
+        let [announced, taken] = [run.plan.expected_s, run.plan.taken_s].map(clock);
+        out.line(&format!("Time     {announced} announced, {taken} taken"));
+    }
     for warning in &run.warnings {
         let place = if warning.place.is_empty() {
             String::new()

@@ -8,7 +8,7 @@ use crate::measure::{Noise, canary};
 use crate::result::{CanarySample, Case, Num, RunResult, Window};
 use crate::run::outcome::has;
 use crate::run::pace::{Deadline, MAX_EXTRA_ROUNDS, Pace, Timing};
-use crate::run::{Cell, CellError, Counted, Fault, Mark, Observer, Outcome, Probe, Repeat, Timed, judge};
+use crate::run::{Cell, CellError, Counted, Fault, Mark, Observer, Outcome, Probe, Repeat, Step, Timed, judge};
 
 /// What to do.
 #[derive(Clone, Copy, Debug)]
@@ -79,11 +79,13 @@ pub fn execute(
         }
     }
     let total = job.schedule.iter().map(Vec::len).sum();
+    let began = probe.now();
     let mut run = Run {
         cells,
         job,
         probe,
         observer,
+        began,
         total,
         done: 0,
         pace: Pace::new(job.timing, job.beside, job.deadline),
@@ -127,6 +129,8 @@ struct Run<'a> {
     job: &'a Job<'a>,
     probe: &'a mut dyn Probe,
     observer: &'a mut dyn Observer,
+    /// When the checks began, by the probe.
+    began: f64,
     /// Visits known so far, and visits behind us.
     total: usize,
     done: usize,
@@ -136,10 +140,9 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn prepare(&mut self) {
-        let began = self.probe.now();
         // What the plan has dropped is in no round.
         let planned: BTreeSet<usize> = self.job.schedule.iter().flatten().copied().collect();
-        for &cell in &planned {
+        for (checked, &cell) in planned.iter().enumerate() {
             if self.observer.stopped() {
                 self.outcome.interrupted = true;
                 return;
@@ -149,11 +152,13 @@ impl Run<'_> {
                 .checked_sub(1)
                 .is_some_and(|before| self.cells[before].case != self.cells[cell].case);
             let now = self.probe.now();
-            if begins && self.pace.is_half_up(began, now) {
+            if begins && self.pace.is_half_up(self.began, now) {
                 self.outcome.left_out = planned.range(cell..).copied().collect();
                 return;
             }
-            self.tell(&format!("checking {}", self.name(cell)));
+            // The checks that are left take what those before have taken in the mean.
+            let left = (planned.len() - checked) as f64 / checked.max(1) as f64;
+            self.tell(cell, None, (now - self.began) * left);
             match self.cells[cell].prepare() {
                 Ok(()) => {}
                 Err(error) if self.is_of_stopping(&error) => self.outcome.interrupted = true,
@@ -199,7 +204,7 @@ impl Run<'_> {
                     self.mark();
                     return false;
                 }
-                self.tell(&self.name(cell));
+                self.tell(cell, Some(round), 0.0);
                 before = self.visit(cell, round, before);
                 visited += 1;
             }
@@ -371,13 +376,28 @@ impl Run<'_> {
         });
     }
 
-    fn name(&self, cell: usize) -> String {
-        format!("{} {}", self.cells[cell].subject, self.cells[cell].case)
-    }
-
-    fn tell(&mut self, current: &str) {
+    /// Tells the observer what begins, with the seconds that checks will take.
+    fn tell(&mut self, cell: usize, round: Option<u32>, checks_s: f64) {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        self.observer.progress(count(self.done), count(self.total), current);
+        // A cell with a fault is passed over in every round that is left.
+        let each = self.job.schedule.first().map_or(1, Vec::len).max(1);
+        let gone = self.outcome.faults.len() + self.outcome.left_out.len();
+        let living = 1.0 - gone.min(each) as f64 / each as f64;
+        let visits = self.total.saturating_sub(self.done) as f64 * living;
+        let now = self.probe.now();
+        let step = Step {
+            workload: self.job.workload,
+            case: &self.cells[cell].case,
+            subject: &self.cells[cell].subject,
+            round: round.map(|round| round.saturating_add(1)),
+            rounds: count(self.job.schedule.len()).max(round.map_or(0, |round| round.saturating_add(1))),
+            done: count(self.done),
+            total: count(self.total),
+            timed_s: if round.is_some() { self.pace.timed() } else { 0.0 },
+            elapsed_s: now - self.began,
+            left_s: checks_s + self.pace.expects(visits),
+        };
+        self.observer.progress(&step);
     }
 
     fn finish(self) -> Outcome {

@@ -107,12 +107,18 @@ struct FakeObserver {
     stop_after: Option<usize>,
     world: Shared,
     progress: Vec<(u32, u32, String)>,
+    /// Round, rounds, seconds of warm-up and window, seconds passed, seconds left.
+    paces: Vec<(Option<u32>, u32, f64, f64, f64)>,
     partial: Vec<usize>,
 }
 
 impl Observer for FakeObserver {
-    fn progress(&mut self, done: u32, total: u32, current: &str) {
-        self.progress.push((done, total, current.to_owned()));
+    fn progress(&mut self, step: &Step<'_>) {
+        let doing = if step.round.is_none() { "checking " } else { "" };
+        let name = format!("{doing}{} {}", step.subject, step.case);
+        self.progress.push((step.done, step.total, name));
+        let pace = (step.round, step.rounds, step.timed_s, step.elapsed_s, step.left_s);
+        self.paces.push(pace);
     }
 
     fn round_done(&mut self, partial: &RunResult) {
@@ -259,23 +265,6 @@ fn order_canaries_and_windows() {
         [0, 1]
     );
     assert!(outcome.warnings().is_empty());
-}
-
-#[test]
-fn progress_names_the_cell() {
-    let mut scene = scene(None);
-    scene.run(&abba(1), 0).unwrap();
-    let told = &scene.observer.progress;
-    assert_eq!(told[0], (0, 4, "checking a n=1".to_owned()));
-    assert_eq!(
-        told[4..],
-        [
-            (0, 4, "a n=1".to_owned()),
-            (1, 4, "b n=1".to_owned()),
-            (2, 4, "a n=2".to_owned()),
-            (3, 4, "b n=2".to_owned()),
-        ]
-    );
 }
 
 #[test]
@@ -460,3 +449,5 @@ fn a_schedule_with_an_unknown_cell_is_refused() {
 
 #[path = "deadline_tests.rs"]
 mod deadline;
+#[path = "progress_tests.rs"]
+mod progress;

@@ -36,6 +36,8 @@ pub(super) struct Pace {
     deadline: Option<Deadline>,
     /// Seconds of a visit beside its warm-up and window, as they were in the last round; the plan's until then.
     beside: f64,
+    /// The same, below zero where visits end before their window is over.
+    seen: f64,
 }
 
 impl Pace {
@@ -44,17 +46,30 @@ impl Pace {
             timing,
             deadline,
             beside: beside.as_secs_f64(),
+            seen: beside.as_secs_f64(),
         }
     }
 
-    fn timed(&self) -> f64 {
+    /// Seconds of a warm-up and a window.
+    pub(super) fn timed(&self) -> f64 {
         (self.timing.warmup + self.timing.window).as_secs_f64()
+    }
+
+    /// Seconds that so many visits will take, for whoever waits.
+    pub(super) fn expects(&self, visits: f64) -> f64 {
+        (self.seen + self.timed()).max(0.0) * visits
+    }
+
+    /// Seconds to have for so many visits: those that end early are no credit.
+    fn takes(&self, visits: usize) -> f64 {
+        (self.beside + self.timed()) * visits as f64
     }
 
     /// Learns from `visits` that took `seconds` together.
     pub(super) fn learn(&mut self, visits: usize, seconds: f64) {
         if visits > 0 {
-            self.beside = (seconds / visits as f64 - self.timed()).max(0.0);
+            self.seen = seconds / visits as f64 - self.timed();
+            self.beside = self.seen.max(0.0);
         }
     }
 
@@ -74,8 +89,7 @@ impl Pace {
     pub(super) fn fit(&mut self, now: f64, left: usize, next: usize) -> bool {
         let Some(deadline) = self.deadline else { return true };
         let time = (deadline.at - now).max(0.0);
-        let takes = |pace: &Pace, visits: usize| (pace.beside + pace.timed()) * visits as f64;
-        if takes(self, left) > time {
+        if self.takes(left) > time {
             let each = time * SHARE / left as f64 - self.beside;
             let window = self.timing.window.as_secs_f64();
             // In whole milliseconds, as plans have them.
@@ -84,7 +98,7 @@ impl Pace {
             self.timing.warmup = self.timing.warmup.mul_f64(shorter / window);
             self.timing.window = Duration::from_secs_f64(shorter);
         }
-        takes(self, next) <= time
+        self.takes(next) <= time
     }
 }
 
@@ -129,9 +143,10 @@ mod tests {
         assert!(pace.fit(0.0, 25, 25), "{pace:?}");
         assert!((pace.timed() - 0.8).abs() < 0.01, "{pace:?}");
         assert!(!pace.fit(0.0, 40, 40));
-        // Visits that end before their window is over are no credit.
+        // Visits that end before their window is over are no credit; who waits hears how long they take.
         pace.learn(4, 0.1);
         assert!(pace.fit(99.0, 1, 1));
+        assert!(!pace.fit(99.0, 100, 100) && pace.expects(4.0) < 0.11, "{pace:?}");
     }
 
     #[test]

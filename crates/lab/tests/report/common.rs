@@ -310,6 +310,7 @@ pub(crate) fn sample() -> RunResult {
             warmup_s: 0.05,
             cells: 168,
             expected_s: 860.0,
+            taken_s: 901.4,
         },
         warnings: vec![Warning {
             code: "shared-cpu".into(),

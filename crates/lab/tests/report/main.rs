@@ -7,6 +7,7 @@ mod dummy;
 mod gpu;
 mod json;
 mod limits;
+mod live;
 mod load;
 mod new_workload;
 mod published;

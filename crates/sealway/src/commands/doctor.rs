@@ -7,10 +7,9 @@ use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
 use crate::progress::Progress;
-use crate::stop::Stop;
 
 pub(crate) fn run(as_json: bool) -> Result<Exit, Problem> {
-    let mut progress = Progress::new(true, Stop::install()?, None);
+    let mut progress = Progress::start(true, None)?;
     let found = primitives::doctor(&mut progress).map_err(|e| Problem::new(e.ending().into(), &e));
     progress.clear();
     let found = found?;

@@ -20,7 +20,6 @@ use crate::exit::Exit;
 use crate::output::{self, Target};
 use crate::problem::{Problem, note};
 use crate::progress::Progress;
-use crate::stop::Stop;
 
 pub(crate) fn run(run: &LabRun) -> Result<Exit, Problem> {
     let knows_gpu = matches!(run.workload, Measured::One(workload) if workload.gpu);
@@ -54,12 +53,11 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: Option<&[St
     if measured == Measured::All {
         note(scope(catalogue::ALL.together()));
     }
-    let stop = Stop::install()?;
     let kept = match &json {
         Some(Target::File(path)) if path.is_file() || !path.exists() => Some(path.as_path()),
         _ => None,
     };
-    let mut progress = Progress::new(!options.no_progress && !options.ci, stop, kept);
+    let mut progress = Progress::start(!options.no_progress && !options.ci, kept)?;
     let result = match measured {
         Measured::Recipe(recipe) => reproduce::run(recipe, &request, &mut progress),
         _ => workload::run(&workloads, &request, &mut progress),
