@@ -4,6 +4,9 @@ use crate::format::{count, list_range, times};
 use crate::lens::rank::{speed, verdict};
 use crate::result::{ResultRow, RunResult};
 
+/// What stands where there is no answer.
+pub const UNKNOWN: &str = "not known";
+
 /// The four parts of the first screen, without the machine.
 #[derive(Clone, Debug)]
 pub struct Headline {
@@ -28,7 +31,7 @@ pub struct Headline {
 impl Headline {
     /// An answer without a lead: `lead_note` says why there is none.
     pub fn new(run: &RunResult, answer: String, which: &str, which_note: &str, lead_note: &str) -> Headline {
-        let unknown = || "not known".to_owned();
+        let unknown = || UNKNOWN.to_owned();
         Headline {
             answer,
             detail: String::new(),

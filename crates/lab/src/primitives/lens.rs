@@ -350,14 +350,14 @@ fn answer(scope: &Scope<'_>) -> Option<Headline> {
         .copied()
     else {
         let text = "No sealing throughput was measured, so no suite can be named.";
-        return Some(nothing(text, "not known"));
+        return Some(nothing(text, headline::UNKNOWN));
     };
     let mut rows = ours(scope, "seal");
     rows.retain(|row| row.case.int("bytes") == Some(bytes) && rankable(row));
     rows.sort_by(|a, b| b.median.get().total_cmp(&a.median.get()));
     let Some((top, rest)) = rows.split_first() else {
         let text = "No row for long messages is steady enough to rank the suites.";
-        return Some(nothing(text, "not known"));
+        return Some(nothing(text, headline::UNKNOWN));
     };
     let rate = format!("{} GB/s", sig3_or(top.median.get() / 1e9, "?"));
     let (name, at, ours) = (suite(&top.case), format::size(bytes), scope.ours()?);

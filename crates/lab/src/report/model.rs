@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::standings::{Sum, sums};
 use crate::format::{self, count};
+use crate::lens::headline::UNKNOWN;
 use crate::lens::{Against, Family, Headline, Lens, OURS, Scope, subjects};
 use crate::result::{Case, CaseValue, ResultRow, RunResult};
 use crate::workload::{Catalogue, Workload};
@@ -46,11 +47,23 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The answer: that of the first workload that has one.
-    pub(crate) fn headline(&self) -> Headline {
-        let answer = self.views.iter().find_map(|view| (view.lens.headline)(&view.scope));
-        let none = || "This run has no figures.".to_owned();
-        answer.unwrap_or_else(|| Headline::new(self.run, none(), "not known", "no answer", "nothing to compare"))
+    /// The answer, and the workload that gives it: the first that names something, or else that has a reason why not.
+    pub(crate) fn headline(&self) -> (Option<&View<'a>>, Headline) {
+        let views = self.views.iter();
+        let mut answers: Vec<(&View<'a>, Headline)> = views
+            .filter_map(|view| Some((view, (view.lens.headline)(&view.scope)?)))
+            .collect();
+        let leads = answers
+            .iter()
+            .position(|(_, answer)| answer.which != UNKNOWN)
+            .unwrap_or(0);
+        if leads < answers.len() {
+            let (view, answer) = answers.swap_remove(leads);
+            return (Some(view), answer);
+        }
+        let none = "This run has no figures.".to_owned();
+        let none = Headline::new(self.run, none, UNKNOWN, "no answer", "nothing to compare");
+        (self.views.first(), none)
     }
 
     /// A case in a few words.

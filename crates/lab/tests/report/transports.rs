@@ -124,3 +124,22 @@ fn the_page_stacks_the_cost_of_the_programs() {
     // Sections about single messages have no place here.
     assert!(!page.contains("Which cipher at which size"));
 }
+
+#[test]
+fn a_page_leads_with_the_workload_that_has_an_answer() {
+    let mut run = sample();
+    let ciphers = crate::common::sample();
+    let opened = ciphers
+        .results
+        .into_iter()
+        .filter(|row| row.case.text("op") == Some("open"));
+    run.results.extend(opened);
+    let page = crate::page_of(&run);
+    assert!(page.contains("Transports on this machine"));
+    let nothing = "No sealing throughput was measured";
+    assert!(!page.contains(nothing));
+    // Alone, the reason is the answer.
+    run.results.retain(|row| row.workload == "primitives");
+    let page = crate::page_of(&run);
+    assert!(page.contains(nothing) && page.contains("Ciphers on this machine"));
+}

@@ -57,8 +57,7 @@ pub(super) fn render(report: &Report<'_>, whole: &RunResult) -> String {
 
 /// The first screen: which, by how much, how sure, on what machine.
 fn top(report: &Report<'_>, sections: &[Section<'_>]) -> Markup {
-    let (run, headline) = (report.run, report.headline());
-    let leads = report.views.first();
+    let (run, (leads, headline)) = (report.run, report.headline());
     let parts = sections.iter().map(|section| (section.part.id, section.part.link));
     let links = [
         (published::ID, published::TITLE, run.reproduction.is_some()),
