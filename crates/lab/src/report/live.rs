@@ -6,8 +6,10 @@ use crate::result::{PlanFacts, ResultRow, RunResult};
 use crate::run::Step;
 use crate::workload::Catalogue;
 
-/// Characters of the bar.
+/// Characters of the bar, and of the one for a terminal of less than so many columns.
 const BAR: usize = 20;
+const SHORT_BAR: usize = 10;
+const NARROW: usize = 60;
 
 /// Most figures that are shown, those with the widest spread.
 const MOST: usize = 5;
@@ -128,7 +130,7 @@ impl Live {
         };
         let mut lines = vec![
             page.parts(&[now.workload.clone(), now.where_it_is(), now.visit()]),
-            page.parts(&[now.bar(style.unicode), now.percent(), now.left(), self.announced()]),
+            page.parts(&[now.bar(&page), now.percent(), now.left(), self.announced()]),
             page.cut(&format!("now     {}", now.what)),
         ];
         for (place, spread) in self.spreads.iter().enumerate() {
@@ -167,10 +169,11 @@ impl Now {
         (f64::from(self.done) / f64::from(self.total.max(1))).min(1.0)
     }
 
-    fn bar(&self, unicode: bool) -> String {
-        let full = (self.share() * BAR as f64) as usize;
-        let (done, open) = if unicode { ("█", "░") } else { ("#", "-") };
-        format!("{}{}", done.repeat(full), open.repeat(BAR - full))
+    fn bar(&self, page: &Page) -> String {
+        let long = if page.columns < NARROW { SHORT_BAR } else { BAR };
+        let full = (self.share() * long as f64) as usize;
+        let (done, open) = if page.unicode { ("█", "░") } else { ("#", "-") };
+        format!("{}{}", done.repeat(full), open.repeat(long - full))
     }
 
     fn percent(&self) -> String {
@@ -250,10 +253,13 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// Seconds in words, rounded up so that nobody waits longer than was said.
-pub(super) fn time(seconds: f64) -> String {
+/// Seconds in words, rounded up so that nobody waits longer than was said: to half minutes from 90 s on, to minutes from 10 on.
+fn time(seconds: f64) -> String {
+    let halves = (seconds / 30.0).ceil();
     if seconds < 90.0 {
         format!("{:.0} s", seconds.ceil())
+    } else if halves < 20.0 && halves % 2.0 > 0.0 {
+        format!("{:.0} min 30 s", (halves / 2.0).floor())
     } else {
         format!("{:.0} min", (seconds / 60.0).ceil())
     }
@@ -266,8 +272,18 @@ mod tests {
     #[test]
     fn times_are_rounded_up() {
         assert_eq!(
-            [time(0.2), time(58.01), time(89.9), time(90.1), time(3600.0)],
-            ["1 s", "59 s", "90 s", "2 min", "60 min"]
+            [0.2, 58.01, 89.9, 90.1, 147.0, 150.1, 575.0, 601.0, 3600.0].map(time),
+            [
+                "1 s",
+                "59 s",
+                "90 s",
+                "2 min",
+                "2 min 30 s",
+                "3 min",
+                "10 min",
+                "11 min",
+                "60 min"
+            ]
         );
     }
 }

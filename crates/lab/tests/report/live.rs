@@ -31,7 +31,7 @@ fn step(case: &Case, round: Option<u32>) -> Step<'_> {
         total: 9 * 168,
         timed_s: 0.55,
         elapsed_s: 300.0,
-        left_s: 520.5,
+        left_s: 490.5,
     }
 }
 
@@ -131,7 +131,7 @@ fn a_time_that_was_far_off_is_said_again_once() {
     };
     assert_eq!(
         announcement(&plan(560.0)),
-        "168 cells, 9 rounds of 0.5 s windows: about 10 min"
+        "168 cells, 9 rounds of 0.5 s windows: about 9 min 30 s"
     );
     let case = case();
     let said = |expected_s: f64, left_s: f64| {
@@ -148,7 +148,7 @@ fn a_time_that_was_far_off_is_said_again_once() {
         }
         said
     };
-    assert_eq!(said(560.0, 100.0), ["by the first round about 3 min in all"]);
+    assert_eq!(said(560.0, 100.0), ["by the first round about 2 min 30 s in all"]);
     assert_eq!(said(560.0, 660.0), ["by the first round about 12 min in all"]);
     for (near, left) in [(560.0, 430.0), (560.0, 640.0), (59.0, 1.0)] {
         assert_eq!(said(near, left), [""; 0], "{near} {left}");
