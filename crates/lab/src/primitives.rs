@@ -171,7 +171,11 @@ fn plan(request: &Request, cells: &[Cell]) -> Result<Plan, LabError> {
         }),
         other => other,
     })?;
+    // The deadline is that of all of it, and so is the mean of a visit.
+    let visits = plan.facts().cells.saturating_mul(plan.rounds).max(1);
     plan.expected += programs;
+    plan.beside += programs / visits;
+    plan.limit = limit.or(request.profile.limit());
     Ok(plan)
 }
 

@@ -8,7 +8,7 @@ use super::*;
 use crate::ending::Ending;
 use crate::plan::Profile;
 use crate::result::{PlanFacts, RunResult};
-use crate::run::Step;
+use crate::run::{CellError, Counted, Step, Timed};
 use crate::workload::{Peers, run};
 
 fn measure(request: &Request, observer: &mut dyn Observer) -> Result<RunResult, LabError> {
@@ -186,4 +186,33 @@ fn a_quick_run_has_all_cases() {
             assert_eq!(got, want, "{suite} {subject}");
         }
     }
+}
+
+#[test]
+fn programs_of_whole_seconds_have_time_of_their_own_within_the_limit() {
+    struct Idle;
+    impl Timed for Idle {
+        fn window(&mut self, _: Duration, _: Duration) -> Result<Counted, CellError> {
+            Ok(Counted::default())
+        }
+    }
+    let cell = |case: i64, subject| Cell::new(Case::new().with("n", case), subject, Idle);
+    let planned = |other| {
+        let cells: Vec<Cell> = (0..20).flat_map(|n| [cell(n, "sealway"), cell(n, other)]).collect();
+        let request = Request {
+            budget: Some(Duration::from_secs(100)),
+            ..request(&[], Peers::None)
+        };
+        plan(&request, &cells).unwrap()
+    };
+    let (with, without) = (planned(openssl::NAME), planned("ring"));
+    assert_eq!(
+        (with.limit, without.limit),
+        (Some(Duration::from_secs(100)), with.limit)
+    );
+    assert!(with.window < without.window && with.expected <= Duration::from_secs(100));
+    // Pace fits the next round by the mean of its visits.
+    let visits = 40 * with.rounds;
+    assert!((with.beside + with.warmup + with.window) * visits <= with.expected + Duration::from_secs(1));
+    assert!(with.beside > without.beside + Duration::from_millis(300), "{with:?}");
 }
