@@ -14,3 +14,11 @@ pub const ALL: Catalogue = Catalogue(&[
     &files::WORKLOAD,
     &calibrate::WORKLOAD,
 ]);
+
+/// Those that can run over an emulated link ([`crate::link`]): their bytes go through sockets between two ends.
+pub const OVER_LINKS: Catalogue = Catalogue(&[
+    &transports::WORKLOAD,
+    &requests::WORKLOAD,
+    &flows::WORKLOAD,
+    &files::WORKLOAD,
+]);

@@ -160,7 +160,7 @@ pub struct Unmatched {
 /// A remark on the comparison as a whole, with a code that a program can match.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Note {
-    /// `machine`, `profile`, `incomplete`, `same-run`, `no-peer`, `control-moved` or `unconfirmed`.
+    /// `machine`, `profile`, `link`, `incomplete`, `same-run`, `no-peer`, `control-moved` or `unconfirmed`.
     pub code: String,
     /// One sentence for people.
     pub text: String,

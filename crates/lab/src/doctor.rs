@@ -135,6 +135,7 @@ fn partial(surroundings: &Surroundings, outcome: &Outcome) -> RunResult {
         seed: String::new(),
         command: Vec::new(),
         machine: surroundings.machine.clone(),
+        link: None,
         plan: Default::default(),
         warnings: outcome.warnings(),
         subjects: Vec::new(),

@@ -18,6 +18,8 @@
 //! `_receiver`, `_relay`), of programs' whole lives as the system told at their ends (method `W`); `memory` in B, the peak of
 //! what was resident, looked at every 20 ms, and of each role. Reading a mounted file is the lab's own work, in no figure.
 //!
+//! Over an emulated link ([`crate::link`]) it lies between both ends; subjects that go by servers of their own take no part.
+//!
 //! Subjects: our program; `https-post`, LocalSend's way built in, and the same in Go; rsync, scp, croc and magic-wormhole
 //! with servers of their own on 127.0.0.1; KeibiDrop's encrypted gRPC.
 
@@ -34,6 +36,7 @@ mod storage;
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::link::Link;
 use crate::measure::WarningCode;
 use crate::measure::cpu::Method;
 use crate::plan::{Overhead, Plan, PlanError, Profile};
@@ -69,7 +72,7 @@ pub static WORKLOAD: Workload = Workload {
 
 /// What the figures cannot show.
 const LIMITS: [&str; 4] = [
-    "Both ends run on this machine over loopback: no loss, no distance, no limit of a network card.",
+    "Both ends run on this machine over loopback: no loss, no distance, no limit of a network card, unless a link is emulated, which has no packets but bytes in order.",
     "Sender and receiver share the CPUs of this machine; on machines of their own, rates differ more than CPU time does.",
     "Files lie in the page cache or in memory; a disk that is slower than the transfer decides instead.",
     "A peer is used as its own documents say, with its defaults: other settings can be faster or slower.",
@@ -128,6 +131,9 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     if request.profile == Profile::Quick && request.peers == Peers::Auto {
         found.leave_out_slow();
     }
+    if request.link.is_some() {
+        found.leave_out_unlinked();
+    }
     let sources = Sources::default();
     let mut cells: Vec<Cell> = Vec::new();
     let mut takes = Vec::new();
@@ -140,10 +146,10 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     let (specs, warnings) = placed(specs);
     for spec in specs {
         for mover in found.movers.iter().filter(|mover| mover.can(&spec)) {
-            let timed = FileCell::new(spec, Rc::clone(mover), sources.clone());
+            let timed = FileCell::new(spec, Rc::clone(mover), sources.clone(), request.over());
             cells.push(Cell::new(spec.case(), mover.name(), timed));
             takes.push(Takes {
-                beside: mover.start_up() + expected(&spec),
+                beside: mover.start_up() + expected(&spec) + crossing(&spec, request.link),
                 timed: spec.way == Way::Random,
             });
         }
@@ -159,7 +165,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
                 Some("mount-read") => "full, sampled in the window",
                 _ => "full",
             },
-            ..Scheme::new(NAME, hash(), metrics, Reference::Best(&PEERS))
+            ..Scheme::new(NAME, hash(request.link), metrics, Reference::Best(&PEERS))
         },
         cells,
         warnings,
@@ -193,7 +199,7 @@ fn placed(specs: Vec<Spec>) -> (Vec<Spec>, Vec<Warning>) {
 }
 
 /// Hash of the numbers that define a window.
-fn hash() -> String {
+fn hash(link: Option<Link>) -> String {
     let shapes = [Shape::Byte, Shape::File, Shape::Small, Shape::Tree, Shape::Hundred].map(|shape| {
         (
             shape.name(),
@@ -201,7 +207,7 @@ fn hash() -> String {
             shape.sizes(Profile::Quick),
         )
     });
-    workload::hash(&format!("{NAME} {VERSION} keystream seed=1 {shapes:?}"))
+    workload::hash_over(&format!("{NAME} {VERSION} keystream seed=1 {shapes:?}"), link)
 }
 
 /// What a visit is planned to take.
@@ -220,6 +226,15 @@ fn expected(spec: &Spec) -> Duration {
     let bytes = source::total(&sizes) as f64;
     let moved = if spec.way == Way::Random { 0.0 } else { bytes / 1.2e9 };
     Duration::from_secs_f64(moved + bytes / 3e9 + files as f64 * 3e-4)
+}
+
+/// What it takes longer over a link.
+fn crossing(spec: &Spec, link: Option<Link>) -> Duration {
+    let bytes = match spec.way {
+        Way::Random => 0,
+        _ => source::total(&spec.sizes()),
+    };
+    link.map_or(Duration::ZERO, |link| link.opening() + link.transfer(bytes))
 }
 
 /// Fits the cases to the time there is, with room for the average of them.

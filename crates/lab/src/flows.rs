@@ -17,6 +17,7 @@
 
 mod lens;
 
+use crate::link::Link;
 use crate::load::cells::{Drive, Spec};
 use crate::load::scripts::{FLOW, FLOW_PQ, HOLD};
 use crate::load::workload::{prepare as prepare_load, stacks};
@@ -66,21 +67,22 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     prepare_load(
         request,
         NAME,
-        hash(request.profile),
+        hash(request.profile, request.link),
         metrics::flows,
         specs(request.profile, &request.stacks),
     )
 }
 
-fn hash(profile: Profile) -> String {
-    workload::hash(&format!(
+fn hash(profile: Profile, link: Option<Link>) -> String {
+    let definition = format!(
         "{NAME} {VERSION} at-a-time={AT_A_TIME} rate={RATE} held={} timeout={:?} late={} in-flight={} {FLOW:?} \
          {FLOW_PQ:?} {HOLD:?}",
         held(profile),
         generator::TIMEOUT,
         pacer::LATE_NS,
         pacer::MOST_IN_FLIGHT
-    ))
+    );
+    workload::hash_over(&definition, link)
 }
 
 fn specs(profile: Profile, chosen: &[Stack]) -> Vec<Spec> {

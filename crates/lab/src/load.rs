@@ -10,7 +10,6 @@ pub(crate) mod lens;
 pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod pacer;
-pub(crate) mod poller;
 pub(crate) mod script;
 pub(crate) mod scripts;
 pub(crate) mod sink;

@@ -5,12 +5,14 @@
 //! the seed is an argument and goes into the result file.
 
 mod order;
+mod preset;
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 pub use order::{Layout, schedule, williams};
+pub use preset::Preset;
 
 use crate::result::PlanFacts;
 

@@ -30,6 +30,7 @@ use crate::result::{Ratio, Reproduction, ResultRow, RunResult, Warning};
 use crate::route::Stack;
 use crate::run::Observer;
 use crate::stats::{Better, Rules, ratio, unpaired};
+use crate::transports;
 use crate::workload::{self, LabError, Part, Request, Workload};
 
 /// Every recipe.
@@ -55,6 +56,13 @@ const NAMED: usize = 6;
 /// The recipe called `name`.
 pub fn named(name: &str) -> Option<&'static Recipe> {
     ALL.into_iter().find(|recipe| recipe.name == name)
+}
+
+impl Recipe {
+    /// True if everything of it can be measured with the windows of a [`Preset`](crate::plan::Preset).
+    pub fn knows_presets(&self) -> bool {
+        self.steps.iter().all(|step| step.workload == &transports::WORKLOAD)
+    }
 }
 
 /// Measures what a recipe needs and judges its claims.

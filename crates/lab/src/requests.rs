@@ -18,6 +18,7 @@
 
 mod lens;
 
+use crate::link::Link;
 use crate::load::cells::{Drive, Spec};
 use crate::load::scripts::{BODY, HTTP_CLOSE, HTTP_KEEP};
 use crate::load::workload::{prepare as prepare_load, stacks};
@@ -60,20 +61,21 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     prepare_load(
         request,
         NAME,
-        hash(),
+        hash(request.link),
         metrics::requests,
         specs(request.profile, &request.stacks),
     )
 }
 
-fn hash() -> String {
-    workload::hash(&format!(
+fn hash(link: Option<Link>) -> String {
+    let definition = format!(
         "{NAME} {VERSION} body={BODY} keep={KEEP} close={CLOSE} rates={RATES:?} timeout={:?} late={} in-flight={} \
          {HTTP_KEEP:?} {HTTP_CLOSE:?}",
         generator::TIMEOUT,
         pacer::LATE_NS,
         pacer::MOST_IN_FLIGHT
-    ))
+    );
+    workload::hash_over(&definition, link)
 }
 
 fn specs(profile: Profile, chosen: &[Stack]) -> Vec<Spec> {

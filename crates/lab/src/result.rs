@@ -5,6 +5,7 @@
 //! is not finite is written as the string `"inf"`, `"-inf"` or `"nan"`.
 
 mod case;
+mod link;
 mod number;
 mod reproduction;
 
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use case::{Case, CaseValue};
+pub use link::EmulatedLink;
 pub use number::Num;
 pub(crate) use reproduction::in_order;
 pub use reproduction::{Claim, Load, Placed, Ranked, Ranking, Reading, Reproduction, Source};
@@ -54,6 +56,10 @@ pub struct RunResult {
     /// What the plan was before the first window, and the time that it took.
     #[serde(default)]
     pub plan: PlanFacts,
+    /// The link that was emulated between the ends of all that was measured; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "EmulatedLink")]
+    pub link: Option<EmulatedLink>,
     /// What a reader must know before believing a row.
     #[serde(default)]
     pub warnings: Vec<Warning>,

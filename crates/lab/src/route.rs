@@ -18,6 +18,7 @@ pub(crate) mod fakes;
 mod form;
 mod guest;
 mod kind;
+mod linked;
 mod nginx;
 mod sing_box;
 mod stack;
@@ -35,6 +36,7 @@ pub use engine::Engine;
 pub use guest::Guest;
 pub use stack::Stack;
 
+use crate::link::Relay;
 use crate::measure::cpu::Method;
 use crate::peer::{self, Folder, Peer, PeerError, proc};
 use crate::run::CellError;
@@ -61,7 +63,7 @@ const ATTEMPTS: usize = 4;
 
 /// What figures of a proxied route cannot show.
 pub(crate) const LIMITS: [&str; 3] = [
-    "Everything runs on this machine over loopback: no loss, no distance, no limit of a network card, and a large MTU.",
+    "Everything runs on this machine over loopback: no loss, no distance, no limit of a network card, and a large MTU, unless a link is emulated, which has no packets but bytes in order.",
     "Client, server, generator and sink share the CPUs of this machine; on machines of their own, rates differ more than CPU time does.",
     "One configuration a stack, with defaults elsewhere: other settings of a peer can be faster or slower.",
 ];
@@ -193,6 +195,8 @@ pub struct Route {
     entry: SocketAddr,
     /// Clients first: they must not outlive what they speak to, or they would say so.
     roles: Vec<Role>,
+    /// The emulated link, if there is one.
+    relay: Option<Relay>,
     _folder: Option<Folder>,
 }
 
@@ -210,6 +214,7 @@ impl Route {
         Route {
             entry: sink,
             roles: Vec::new(),
+            relay: None,
             _folder: None,
         }
     }
@@ -253,6 +258,7 @@ impl Route {
         Ok(Route {
             entry,
             roles,
+            relay: None,
             _folder: Some(folder),
         })
     }
@@ -318,6 +324,7 @@ impl Route {
     /// # Errors
     /// [`RouteError::Gone`] or what the system said.
     pub fn check(&mut self) -> Result<(), RouteError> {
+        self.check_link()?;
         for role in &mut self.roles {
             let ended = role.peer.has_ended().map_err(|source| RouteError::Start {
                 role: role.name,
@@ -373,10 +380,12 @@ impl Opening<'_> {
                     Ok(command)
                 })?;
             }
-            next = wire(next).map_err(system("put something between client and server"))?;
         }
+        next = wire(next).map_err(system("put something before what the client connects to"))?;
+        // Without a server that is the sink itself.
+        let target = if stack.has_wire() { sink } else { next };
         self.start_at("client", 1, |opening, [port, _]| {
-            let config = form::client(opening.engine.kind(), &opening.facts, port, next, sink);
+            let config = form::client(opening.engine.kind(), &opening.facts, port, next, target);
             opening.engine_command("client", port, &config.to_string())
         })
     }

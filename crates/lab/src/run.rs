@@ -16,7 +16,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::measure::NoiseSample;
-use crate::result::{CanarySample, Case, PlanFacts, RunResult};
+use crate::result::{CanarySample, Case, EmulatedLink, PlanFacts, RunResult};
 use crate::stats::SplitMix64;
 use crate::stats::latency::Tail;
 
@@ -190,6 +190,9 @@ pub struct Step<'a> {
 
 /// What the lab tells while it works, and the way to stop it.
 pub trait Observer {
+    /// The emulated link, as it was asked for and as it is, before any plan.
+    fn linked(&mut self, _link: &EmulatedLink) {}
+
     /// The plan, before the first window.
     fn planned(&mut self, _plan: &PlanFacts) {}
 

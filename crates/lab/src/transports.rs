@@ -21,6 +21,10 @@
 //! anew, and as many bytes must arrive as were sent. A sender upwards begins when the sink has accepted its connection. The
 //! end of a stream is waited for half a second, for some programs do not pass it on.
 //!
+//! Over an emulated link ([`crate::link`], between client and server, for `direct` before the sink) the checks go as through
+//! an open door. In a window streams are opened over the link and fill it before the warm-up; what is under way after the
+//! window arrives at once.
+//!
 //! Programs start anew for every window and end after it. In quick runs, where that would take most of the time, they
 //! start once and are held while others are measured.
 
@@ -36,8 +40,9 @@ use std::time::Duration;
 
 use sealway_aead::Suite;
 
+use crate::link::Link;
 use crate::measure::cpu::Method;
-use crate::plan::{Overhead, Plan, PlanError, Profile};
+use crate::plan::{Layout, Overhead, Plan, PlanError, Profile};
 use crate::result::{ResultRow, Subject};
 use crate::route::{Stack, engine};
 use crate::run::Cell;
@@ -129,11 +134,13 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     };
     let mut specs = specs(profile, &request.stacks, &request.suites);
     specs.retain(|spec| request.wants(&spec.case()));
+    // What is published of a preset is one stream down.
+    specs.retain(|spec| request.preset.is_none() || (spec.streams, spec.direction) == (1, Direction::Down));
     if specs.is_empty() {
         return Err(LabError::Plan(PlanError::NoCells));
     }
     let Found { mut subjects, engines } = routes::find(request, specs.iter().map(|spec| spec.stack))?;
-    let keep = request.profile == Profile::Quick;
+    let (keep, over) = (request.profile == Profile::Quick, request.over());
     let runs = |subject: &&mut Subject| subject.error.is_empty() && subject.name != DIRECT;
     for subject in subjects.iter_mut().filter(|subject| keep && runs(subject)) {
         let held = "started once and held between its windows".to_owned();
@@ -141,10 +148,12 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     }
     let cells_of = |spec: Spec| -> Vec<Cell> {
         if spec.stack == Stack::DIRECT {
-            return vec![cells::cell(spec, None, keep)];
+            return vec![cells::cell(spec, None, keep, over)];
         }
         let engines = engines.iter().cloned();
-        engines.map(|engine| cells::cell(spec, Some(engine), keep)).collect()
+        engines
+            .map(|engine| cells::cell(spec, Some(engine), keep, over))
+            .collect()
     };
     let cells: Vec<Cell> = specs.into_iter().flat_map(cells_of).collect();
     Ok(Prepared {
@@ -155,9 +164,10 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
                 Some("none") => "sampled, 1 in 16, unauthenticated",
                 _ => SAMPLED,
             },
-            finish: mark,
+            // Over a link all come close to what the link gives.
+            finish: if over.is_some() { mark_forged } else { mark },
             guests: routes::guests(request),
-            ..Scheme::new(NAME, hash(), |_| &METRICS, Reference::Best(&PEERS))
+            ..Scheme::new(NAME, hash(request.link), |_| &METRICS, Reference::Best(&PEERS))
         },
         cells,
         warnings: Vec::new(),
@@ -213,12 +223,13 @@ fn specs(profile: Profile, stacks: &[Stack], suites: &[Suite]) -> Vec<Spec> {
 }
 
 /// Hash of the numbers that define a window.
-fn hash() -> String {
-    workload::hash(&format!(
+fn hash(link: Option<Link>) -> String {
+    let definition = format!(
         "{NAME} {VERSION} piece={PIECE} nodelay block={}/{} verified={VERIFIED} flip={FLIP_AFTER} tls=1.3 p256",
         pattern::BLOCK,
         pattern::BLOCKS
-    ))
+    );
+    workload::hash_over(&definition, link)
 }
 
 /// Fits the windows to the time there is.
@@ -230,21 +241,38 @@ fn plan(request: &Request, cells: &[Cell]) -> Result<Plan, LabError> {
     };
     // About half of the peers do not pass on the end of a stream.
     let start = start + END / 2;
+    // Over a link streams are opened and reach its rate before anything counts.
+    let start = request
+        .link
+        .map_or(start, |link| start + link.opening() + link.settling());
     // Programs start twice for the checks before the first window, and 36 MiB go through them.
     let overhead = Overhead {
         per_cell: Duration::from_millis(500),
         per_window: start + Duration::from_millis(15),
     };
+    if let Some(preset) = request.preset {
+        let layout = Layout::by_case(cells.iter().map(|cell| cell.case.canonical()));
+        return Ok(preset.plan(layout, overhead)?);
+    }
     fit(request.profile, cells, overhead, limit, 1.0)
 }
 
 /// Looks at all rows together.
 fn mark(rows: &mut [ResultRow]) {
+    mark_bound(rows);
+    mark_forged(rows);
+}
+
+/// Marks what may have been limited by the generator.
+fn mark_bound(rows: &mut [ResultRow]) {
     mark_generator_bound(rows, THROUGHPUT.name, |row| {
         let direction = row.case.text("direction").map(str::to_owned);
         (row.case.int("streams"), direction)
     });
-    // Every row of a subject that delivered wrong bytes where the stack should have noticed.
+}
+
+/// Marks every row of a subject that delivered wrong bytes where the stack should have noticed.
+fn mark_forged(rows: &mut [ResultRow]) {
     let key = |row: &ResultRow| (row.case.canonical(), row.subject.clone());
     let found: Vec<_> = rows.iter().filter(|row| row.metric == FORGEABLE).map(key).collect();
     for row in rows.iter_mut().filter(|row| found.contains(&key(row))) {

@@ -10,6 +10,7 @@ pub(crate) mod chunk;
 pub(crate) mod engine;
 mod error;
 pub(crate) mod fit;
+mod linked;
 pub(crate) mod metric;
 pub(crate) mod routes;
 pub(crate) mod rows;
@@ -23,8 +24,9 @@ use sealway_aead::cpu::Cpu;
 use sha2::{Digest, Sha256};
 
 use crate::lens::Lens;
+use crate::link::{Link, Over};
 use crate::measure::{WarningCode, clock};
-use crate::plan::{Plan, PlanError, Profile};
+use crate::plan::{Plan, PlanError, Preset, Profile};
 use crate::result::{Case, Machine, PlanFacts, Recommendation, ResultRow, RunResult, SCHEMA, Subject, Warning};
 use crate::route::{Guest, Stack};
 use crate::run::{Cell, Deadline, Job, Observer, Outcome, Probe, SystemProbe, Timing, execute};
@@ -137,10 +139,14 @@ pub struct Request {
     pub suites: Vec<Suite>,
     /// Time limit for the whole run; the workload's own for the profile if absent.
     pub budget: Option<Duration>,
+    /// Windows of a published measurement in place of the profile's, and without a time limit: the workload `transports` only.
+    pub preset: Option<Preset>,
     /// Run all rounds of the plan, even if the time limit is over: for tests on machines that are busy.
     pub overtime: bool,
     /// Stacks to measure, of [`crate::route::Stack`]; all if empty.
     pub stacks: Vec<Stack>,
+    /// The link that is emulated between the ends of what is measured, for the workloads of [`crate::catalogue::OVER_LINKS`].
+    pub link: Option<Link>,
     /// Which cases to measure, of those that the profile has; all if absent. With it, a quick run of streams has all cases
     /// to choose from.
     pub cases: Option<fn(&Case) -> bool>,
@@ -171,6 +177,12 @@ impl Request {
     /// Whether a case was asked for.
     pub(crate) fn wants(&self, case: &Case) -> bool {
         self.cases.is_none_or(|wanted| wanted(case))
+    }
+
+    /// The link with the seed of its losses.
+    pub(crate) fn over(&self) -> Option<Over> {
+        let seed = self.seed.unwrap_or_default();
+        self.link.map(|link| Over { link, seed })
     }
 
     /// The time limit of one workload.
@@ -261,6 +273,7 @@ pub(crate) fn run_parts(
         seed: seed.to_string(),
         command: request.command.clone(),
         machine: this_machine(),
+        link: None,
         plan: PlanFacts::default(),
         warnings: Vec::new(),
         subjects: Vec::new(),
@@ -270,10 +283,18 @@ pub(crate) fn run_parts(
         reproduction: None,
     };
     result.warnings = machine::warnings(&result.machine, &clock::examine(), run::cpus());
+    if let Some(link) = &request.link {
+        linked::check(link, observer, &mut result)?;
+    }
     result.warnings.extend(unknown_features());
     let (mut nothing, mut short) = (None, None);
     for (workload, share) in parts {
         let began = probe.now();
+        // Every random choice of the run comes from one seed.
+        let share = &Request {
+            seed: Some(seed),
+            ..share.clone()
+        };
         let prepared = match (workload.prepare)(share) {
             Ok(prepared) => prepared,
             Err(error @ (LabError::Plan(PlanError::NoCells) | LabError::NoDevice { .. })) => {
@@ -453,6 +474,14 @@ fn unknown_features() -> impl Iterator<Item = Warning> {
         );
         WarningCode::UnknownFeature.warn("", &text)
     })
+}
+
+/// As [`hash`], over a link if there is one: figures of two links are not of one kind.
+pub(crate) fn hash_over(definition: &str, link: Option<Link>) -> String {
+    match link {
+        Some(link) => hash(&format!("{definition} link={link}")),
+        None => hash(definition),
+    }
 }
 
 /// The hash of a text that states everything which figures depend on.

@@ -22,6 +22,8 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use sealway_aead::Suite;
 use sealway_lab::catalogue::ALL;
+use sealway_lab::link::Link as LabLink;
+use sealway_lab::plan::Preset;
 use sealway_lab::reproduce::Recipe;
 use sealway_lab::route::{Guest, Stack};
 
@@ -177,8 +179,31 @@ pub(crate) struct LabRun {
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(sealway_lab::packets::MODES))]
     pub(crate) gpu_mode: Vec<String>,
 
+    /// Emulate a link between both ends, such as rate=100mbit,rtt=40ms,loss=0.1%, for the workloads transports, requests, flows and files
+    ///
+    /// Any of rate= (each direction: bit, kbit, mbit or gbit a second, 1kbit to 100gbit), rtt= (there and back: us, ms or s, up to 10s)
+    /// and loss= (of packets, with rtt=, up to 50%). It is a model of what TCP shows over such a link, in user space; it is measured by
+    /// itself first, and the report says what it gives. Results over different links do not compare.
+    #[arg(long, value_name = "NAME=VALUE,…", value_parser = str::parse::<LabLink>)]
+    pub(crate) link: Option<LabLink>,
+
+    #[command(flatten)]
+    pub(crate) windows: Windows,
+
     #[command(flatten)]
     pub(crate) options: LabOptions,
+}
+
+/// Windows of somebody else.
+#[derive(Args, Debug)]
+pub(crate) struct Windows {
+    /// Measure as published: iperf3 has three rounds of 60 s of one stream, of every case that is asked for, and no time limit
+    ///
+    /// For the workload transports, and for recipes that have nothing else. A cell takes about three minutes; --stack and --peers
+    /// choose from them.
+    #[arg(long, value_name = "NAME", value_parser = values::preset())]
+    #[arg(conflicts_with_all = ["quick", "full", "budget"])]
+    pub(crate) preset: Option<Preset>,
 }
 
 /// Options of a run, whatever it measures.
@@ -321,8 +346,11 @@ pub(crate) struct Reproduce {
 
     /// Measure nothing: read a result that --json wrote, of this machine or another
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    #[arg(conflicts_with_all = ["quick", "full", "peers", "peer", "suite", "stack", "budget", "seed"])]
+    #[arg(conflicts_with_all = ["quick", "full", "peers", "peer", "suite", "stack", "budget", "seed", "preset"])]
     pub(crate) from: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) windows: Windows,
 
     #[command(flatten)]
     pub(crate) options: LabOptions,

@@ -74,6 +74,10 @@ impl Progress {
 }
 
 impl Observer for Progress {
+    fn linked(&mut self, link: &sealway_lab::result::EmulatedLink) {
+        note(format_args!("emulated link: {}", link.line()));
+    }
+
     fn planned(&mut self, plan: &PlanFacts) {
         self.say(&announcement(plan));
         self.live.planned(plan);

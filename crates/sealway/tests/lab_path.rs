@@ -8,7 +8,7 @@ mod common;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::PROGRAM;
 use sealway_lab::route::engine::PEERS;
@@ -150,6 +150,78 @@ fn a_held_path_goes_on_where_it_was() {
     drop(stream);
     path.resume();
     carries(&path).unwrap();
+}
+
+#[test]
+fn a_link_lies_on_every_path() {
+    let engine = Engine::sealway(Path::new(PROGRAM));
+    let round_trip = Duration::from_millis(20);
+    for stack in [Stack::DIRECT, Stack::RELAY, Stack::VLESS_TCP] {
+        let link = "rtt=20ms".parse().unwrap();
+        let path = Route::open_linked(&stack, Some(&engine), echo(), Some(link)).unwrap();
+        carries(&path).unwrap();
+        path.engage(1);
+        let began = Instant::now();
+        carries(&path).unwrap();
+        // The handshake, and what comes back.
+        assert!(began.elapsed() >= 2 * round_trip, "{stack}: {:?}", began.elapsed());
+        path.check_link().unwrap();
+    }
+}
+
+#[test]
+fn transports_are_measured_over_an_emulated_link() {
+    let link = "rate=20mbit,rtt=4ms";
+    let ran = common::run(&[
+        "lab",
+        "transports",
+        "--quick",
+        "--peers",
+        "none",
+        "--stack",
+        "vless-tcp-tls",
+        "--budget",
+        "30s",
+        "--link",
+        link,
+        "--json",
+        "-",
+    ]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let facts = &result["link"];
+    assert_eq!((&facts["asked"], &facts["rate"]), (&link.into(), &2.5e6.into()));
+    assert!(facts["measured_rtt_s"].as_f64().unwrap() >= 0.004, "{facts}");
+    let rows = result["results"].as_array().unwrap();
+    for (stack, subject) in [("direct", "direct"), ("vless-tcp-tls", "sealway")] {
+        let row = rows
+            .iter()
+            .find(|row| row["case"]["stack"] == stack && row["subject"] == subject && row["metric"] == "throughput")
+            .unwrap_or_else(|| panic!("no throughput of {subject}: {}", ran.stderr));
+        // Loopback carries hundreds of times as much.
+        let rate = row["median"].as_f64().unwrap();
+        assert!(rate > 0.0 && rate < 10e6, "{subject}: {rate}");
+    }
+    for words in ["emulated link: asked 20 Mbit/s", "Link     emulated:"] {
+        assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_link_is_for_what_goes_through_sockets() {
+    for workload in ["primitives", "all"] {
+        let ran = common::run(&["lab", workload, "--link", "rtt=1ms"]);
+        assert_eq!(ran.code, 2, "{}", ran.stderr);
+        assert!(
+            ran.stderr
+                .contains("--link is for one of the workloads transports, requests, flows, files"),
+            "{}",
+            ran.stderr
+        );
+    }
+    let ran = common::run(&["lab", "transports", "--link", "rate=1mbit,jitter=1ms"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("\"jitter\" is no part of a link"), "{}", ran.stderr);
 }
 
 #[test]

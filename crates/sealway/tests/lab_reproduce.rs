@@ -57,6 +57,29 @@ fn a_result_that_is_there_is_judged() {
 }
 
 #[test]
+fn a_preset_is_for_streams_through_proxies() {
+    for arguments in [
+        &["primitives"][..],
+        &["all"],
+        &["reproduce", "bip324"],
+        &["reproduce", "drop-ciphers"],
+    ] {
+        let ran = run(&[&["lab"], arguments, &["--preset", "iperf3"]].concat());
+        assert_eq!(ran.code, 2, "{arguments:?}: {ran:?}");
+        let words = "--preset is for the workload transports and for the recipes";
+        assert!(
+            ran.stderr.contains(words) && ran.stderr.contains("vless-vmess"),
+            "{ran:?}"
+        );
+    }
+    for option in ["--quick", "--full", "--budget=5m"] {
+        let ran = run(&["lab", "transports", "--preset", "iperf3", option]);
+        assert_eq!(ran.code, 2, "{option}: {ran:?}");
+        assert!(ran.stderr.contains("cannot be used with"), "{ran:?}");
+    }
+}
+
+#[test]
 fn a_recipe_runs_and_says_what_it_could_not_measure() {
     // No stack of the recipe: what is left is the set-up of keys.
     let line = "lab reproduce v2ray-aead --quick --budget 30s --peers none --stack relay --suite aes-128-gcm --json -";

@@ -162,6 +162,11 @@ pub(super) fn absolutes(old: &RunResult, new: &RunResult) -> bool {
     !old.machine.key.is_empty() && old.machine.key == new.machine.key && old.profile == new.profile
 }
 
+/// The emulated link of a run.
+pub(super) fn link(run: &RunResult) -> Option<&str> {
+    run.link.as_ref().map(|link| link.asked.as_str())
+}
+
 /// What a reader must know about the two runs.
 pub(super) fn notes(old: &RunResult, new: &RunResult, by_canary: bool) -> Vec<Note> {
     let mut notes = Vec::new();
@@ -187,6 +192,15 @@ pub(super) fn notes(old: &RunResult, new: &RunResult, by_canary: bool) -> Vec<No
             old.profile, new.profile
         );
         note("profile", text);
+    }
+    if link(old) != link(new) {
+        let of = |run| link(run).unwrap_or("none");
+        let text = format!(
+            "The emulated links differ ({} and {}): no figures of theirs compare.",
+            of(old),
+            of(new)
+        );
+        note("link", text);
     }
     for (side, run) in [(Side::Old, old), (Side::New, new)] {
         if !run.complete {

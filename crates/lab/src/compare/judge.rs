@@ -1,7 +1,7 @@
 //! The change of each figure against the control, and the verdict on it.
 
 use super::canary;
-use super::join::{Pair, version};
+use super::join::{Pair, link, version};
 use super::{Change, ControlRow, Key, Options, Row, Side, Unmatched};
 use crate::result::{Num, ResultRow};
 use crate::stats::{
@@ -110,6 +110,9 @@ fn absence(pair: &Pair<'_>, key: &Key, side: Side) -> String {
         .iter()
         .find(|subject| subject.name == key.subject && !subject.error.is_empty());
     match subject {
+        _ if redefined && link(pair.old_run) != link(pair.new_run) => {
+            "the emulated links differ: the figures measure different things".to_owned()
+        }
         _ if redefined => "the definition of the workload changed: the figures measure different things".to_owned(),
         Some(subject) => format!(
             "{} did not take part in the {name} run: {}",

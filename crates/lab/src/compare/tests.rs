@@ -2,6 +2,7 @@
 
 mod controls;
 mod limits;
+mod links;
 mod output;
 
 use super::*;
@@ -64,6 +65,7 @@ fn run(id: &str, ours: f64, ring: f64) -> RunResult {
             key: "m1".into(),
             ..Machine::default()
         },
+        link: None,
         plan: PlanFacts::default(),
         warnings: Vec::new(),
         subjects: vec![subject("sealway", id), subject("ring", "0.17.14")],

@@ -11,6 +11,7 @@ use super::processes::{Moved, Role, system};
 use super::source::{Shape, Source, total};
 use super::spec::{Spec, Way};
 use super::storage::{Storage, sync};
+use crate::link::{Link, Over};
 use crate::peer::Folder;
 use crate::run::{CellError, Counted, Timed};
 
@@ -66,25 +67,38 @@ pub(super) struct FileCell {
     spec: Spec,
     mover: Rc<dyn Mover>,
     sources: Sources,
+    over: Option<Over>,
+    /// Windows so far.
+    turns: u64,
 }
 
 impl FileCell {
-    pub(super) fn new(spec: Spec, mover: Rc<dyn Mover>, sources: Sources) -> FileCell {
-        FileCell { spec, mover, sources }
+    pub(super) fn new(spec: Spec, mover: Rc<dyn Mover>, sources: Sources, over: Option<Over>) -> FileCell {
+        FileCell {
+            spec,
+            mover,
+            sources,
+            over,
+            turns: 0,
+        }
     }
 
-    /// One transfer, verified.
-    fn once(&self, spec: &Spec, window: Duration) -> Result<(Counted, Moved), CellError> {
+    /// One transfer, verified; over this link.
+    fn once(&self, spec: &Spec, window: Duration, link: Option<(Link, u64)>) -> Result<(Counted, Moved), CellError> {
         let kept = self.sources.get(spec)?;
         let folder = private(&std::env::temp_dir())?;
         let to = private(&kept.beside)?;
+        let bytes = kept.source.bytes();
+        // What is lost comes in seasons.
+        let crossing = link.map_or(Duration::ZERO, |(link, _)| 4 * (link.opening() + link.transfer(bytes)));
         let moved = self.mover.go(&Job {
             spec,
             source: &kept.source,
             to: to.path(),
             folder: folder.path(),
-            patience: PATIENCE + Duration::from_secs(kept.source.bytes() / SLOWEST),
+            patience: PATIENCE + Duration::from_secs(bytes / SLOWEST) + crossing,
             window,
+            link,
         })?;
         let mut synced = None;
         if spec.way.leaves_files() {
@@ -121,13 +135,15 @@ impl Timed for FileCell {
                 shape: Shape::Byte,
                 ..self.spec
             };
-            self.once(&byte, Duration::ZERO)?;
+            self.once(&byte, Duration::ZERO, None)?;
         }
         self.sources.get(&self.spec).map(drop)
     }
 
     fn window(&mut self, _warmup: Duration, window: Duration) -> Result<Counted, CellError> {
-        self.once(&self.spec, window).map(|(counted, _)| counted)
+        let link = self.over.map(|over| (over.link, over.turn(self.turns)));
+        self.turns += 1;
+        self.once(&self.spec, window, link).map(|(counted, _)| counted)
     }
 }
 

@@ -9,6 +9,9 @@ const INTRO: &str = "From the start of a command to the end of the receiver, sta
                      are no losses and no distance. Programs share the CPUs, so cost says as much as rate; names that end in \
                      -plain encrypt nothing.";
 
+const LINKED: &str = "From the start of a command to the end of the receiver, start-up and handshakes over the emulated link between \
+                      both ends and all. The emulation is in no subject's figure; names that end in -plain encrypt nothing.";
+
 const MIB: f64 = 1.0 / (1024.0 * 1024.0);
 static FIGURES: [Shown; 14] = [
     Shown::new("throughput", 1e-9, "GB/s", "GB/s").related(),
@@ -46,7 +49,7 @@ pub(super) static LENS: Lens = Lens {
         _ => "throughput",
     },
     place: |_, index, found| vec![Place::of_case(index, title(found), case(found))],
-    intro: |_| INTRO.to_owned(),
+    intro: |scope| scope.run.link.as_ref().map_or(INTRO, |_| LINKED).to_owned(),
     finding: |scope, family| finding(&FIGURES, &["throughput", "setup_time", "rate"], scope, family),
     headline,
     endless: ">2s",

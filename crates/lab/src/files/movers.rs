@@ -6,13 +6,15 @@ mod one_file;
 mod ours;
 mod ssh;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::processes::Moved;
+use super::processes::{Moved, Processes, system};
 use super::source::{Shape, Source};
 use super::spec::Spec;
+use crate::link::{Link, Relay};
 use crate::peer::program;
 use crate::result::Subject;
 use crate::run::CellError;
@@ -46,9 +48,20 @@ pub(super) struct Job<'a> {
     pub(super) patience: Duration,
     /// How long to go on, where a transfer has no end of its own.
     pub(super) window: Duration,
+    /// The link between both ends, and the seed of its losses.
+    pub(super) link: Option<(Link, u64)>,
 }
 
 impl Job<'_> {
+    /// Under which address the other end reaches what listens at `to`: over the link, if there is one. The link lasts as long as
+    /// the processes.
+    fn reached(&self, processes: &mut Processes<'_>, to: SocketAddr) -> Result<SocketAddr, CellError> {
+        let Some((link, seed)) = self.link else { return Ok(to) };
+        let relay = Relay::open(to, link).map_err(system("emulate a link"))?;
+        relay.engage(seed);
+        Ok(processes.keep(relay))
+    }
+
     /// Where the first byte is looked for: only where set-up is the question, for to look costs something.
     fn watched(&self) -> Option<&Path> {
         (self.spec.shape == Shape::Byte).then_some(self.to)
@@ -67,6 +80,11 @@ pub(super) trait Mover {
         Duration::from_millis(80)
     }
 
+    /// False for one that a link cannot stand before.
+    fn over_links(&self) -> bool {
+        true
+    }
+
     /// Moves the source once.
     fn go(&self, job: &Job<'_>) -> Result<Moved, CellError>;
 }
@@ -78,6 +96,17 @@ pub(super) struct Found {
 }
 
 impl Found {
+    /// Leaves out whoever goes by ways of its own, before which no link can stand.
+    pub(super) fn leave_out_unlinked(&mut self) {
+        for mover in self.movers.iter().filter(|mover| !mover.over_links()) {
+            for subject in self.subjects.iter_mut().filter(|subject| subject.name == mover.name()) {
+                subject.error =
+                    "left out over a link: it goes by servers of its own, before which none can stand".to_owned();
+            }
+        }
+        self.movers.retain(|mover| mover.over_links());
+    }
+
     /// Leaves out whoever takes seconds to start: a quick run has none to give.
     pub(super) fn leave_out_slow(&mut self) {
         let slow = |mover: &Rc<dyn Mover>| mover.start_up() >= SLOW;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::link::Relay;
 use crate::peer::proc;
 use crate::peer::{self, Peer, PeerError};
 use crate::run::CellError;
@@ -101,6 +102,8 @@ pub(super) struct Processes<'a> {
     members: Vec<Member>,
     cpu: BTreeMap<Role, Duration>,
     patience: Duration,
+    /// The link that some of them speak over.
+    relay: Option<Relay>,
 }
 
 impl<'a> Processes<'a> {
@@ -111,7 +114,13 @@ impl<'a> Processes<'a> {
             members: Vec::new(),
             cpu: BTreeMap::new(),
             patience,
+            relay: None,
         }
+    }
+
+    /// Keeps a link for as long as the processes; where it is reached.
+    pub(super) fn keep(&mut self, relay: Relay) -> SocketAddr {
+        self.relay.insert(relay).address()
     }
 
     /// Starts a program; its place in the processes.

@@ -98,7 +98,7 @@ fn window(shape: Shape, receiver: &'static str, sender: &'static str) -> Result<
         profile: Profile::Quick,
     };
     let script = Rc::new(Script { receiver, sender });
-    FileCell::new(spec, script, Sources::default()).window(Duration::ZERO, Duration::ZERO)
+    FileCell::new(spec, script, Sources::default(), None).window(Duration::ZERO, Duration::ZERO)
 }
 
 fn error(shape: Shape, receiver: &'static str, sender: &'static str) -> String {
@@ -303,6 +303,7 @@ fn read_mounted(way: Way, spoil: impl FnOnce(&Path)) -> Result<Moved, CellError>
         folder: &own,
         patience: Duration::from_secs(60),
         window: Duration::from_millis(200),
+        link: None,
     };
     movers::mounted::read(processes, &job, &copy)
 }

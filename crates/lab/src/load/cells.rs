@@ -6,11 +6,12 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::generator::{Edge, Generator, Window};
+use super::generator::{Edge, Generator, TIMEOUT, Window};
 use super::memory::of_sockets;
 use super::metrics::{FIRST_BYTE, LATENCY, SERVICE};
 use super::script::Script;
 use super::sink::{Fault, Sink};
+use crate::link::Over;
 use crate::peer::proc::raise_files;
 use crate::result::Case;
 use crate::route::{Engine, Route, RouteError, Stack};
@@ -22,7 +23,7 @@ use crate::workload::routes::DIRECT;
 const MOST_BUSY: f64 = 0.85;
 
 /// Connections that are opened at once, and checked, before a window.
-const AT_ONCE: usize = 32;
+pub(super) const AT_ONCE: usize = 32;
 
 /// Connections before the idle ones, so that what a program makes once is there before its memory is read.
 const BEFORE_IDLE: usize = 8;
@@ -114,9 +115,18 @@ pub(crate) struct Shared {
     ceilings: Rc<RefCell<Ceilings>>,
     /// One server for each script, by its place in memory: scripts are constants.
     sinks: Rc<RefCell<Vec<(&'static Script, Rc<Sink>)>>>,
+    over: Option<Over>,
 }
 
 impl Shared {
+    /// For cells over a link, if there is one.
+    pub(crate) fn new(over: Option<Over>) -> Shared {
+        Shared {
+            over,
+            ..Shared::default()
+        }
+    }
+
     fn sink(&self, script: &'static Script) -> Result<Rc<Sink>, CellError> {
         let mut sinks = self.sinks.borrow_mut();
         if let Some((_, sink)) = sinks.iter().find(|(known, _)| *known == script) {
@@ -138,6 +148,8 @@ struct LoadCell {
     /// Not asked for a direct route, which has no programs.
     engine: Engine,
     shared: Shared,
+    /// Windows so far.
+    turns: u64,
 }
 
 /// The cells of a case: one for each engine, and the control.
@@ -152,6 +164,7 @@ pub(crate) fn cells_of(spec: Spec, engines: &[Engine], shared: &Shared) -> Vec<C
             subject: subject.to_owned(),
             engine,
             shared,
+            turns: 0,
         };
         Cell::new(spec.case(), subject, timed)
     };
@@ -165,12 +178,19 @@ impl LoadCell {
         } else {
             self.spec.stack
         };
-        Ok(Route::open(&stack, &self.engine, sink.address())?)
+        let link = self.shared.over.map(|over| over.link);
+        Ok(Route::open_linked(&stack, Some(&self.engine), sink.address(), link)?)
     }
 
     fn generator(&self, route: &Route, connections: usize) -> Result<Generator, CellError> {
         let seed = crate::run::seed().map_err(CellError::failed)?;
-        Ok(Generator::new(self.spec.script, route.entry(), connections, seed)?)
+        let bytes = connections as u64 * self.spec.script.bytes();
+        let patience = self
+            .shared
+            .over
+            .map_or(Duration::ZERO, |over| over.link.patience(bytes));
+        let generator = Generator::new(self.spec.script, route.entry(), connections, seed)?;
+        Ok(generator.with_timeout(TIMEOUT + patience))
     }
 
     /// A window under load.
@@ -197,6 +217,7 @@ impl LoadCell {
             self.shared.ceilings.borrow_mut().note(&self.spec, &self.subject, rate);
         }
         let mut figures = load_figures(&window, &generator, self.spec.drive);
+        figures.extend(route.link_figure());
         for (name, time) in &spent {
             figures.push((name, time / window.done as f64));
         }
@@ -213,7 +234,9 @@ impl LoadCell {
     /// Opens all connections, lets them lie for the window, and sees what they cost.
     fn idle(&self, route: &mut Route, length: Duration) -> Result<Counted, CellError> {
         let count = self.spec.connections;
-        let (files, wanted) = (raise_files(), 2 * count as u64 + OTHER_FILES);
+        // The relay of a link has two for each as well.
+        let each = if self.shared.over.is_some() { 4 } else { 2 };
+        let (files, wanted) = (raise_files(), each * count as u64 + OTHER_FILES);
         if files < wanted {
             return Err(CellError::unavailable(format_args!(
                 "{count} connections need {wanted} open files, and the system allows {files}"
@@ -271,6 +294,10 @@ impl Timed for LoadCell {
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
         let sink = self.shared.sink(self.spec.script)?;
         let mut route = self.open(&sink)?;
+        if let Some(over) = self.shared.over {
+            route.engage(over.turn(self.turns));
+            self.turns += 1;
+        }
         let counted = match self.spec.drive {
             Drive::Idle => self.idle(&mut route, window),
             Drive::Closed | Drive::Open(_) => self.busy(&mut route, warmup, window),

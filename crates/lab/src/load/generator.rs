@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use super::error::LoadError;
 use super::pacer::{Counts, Pacer};
-use super::poller::{Poller, Ready};
 use super::script::{Ending, Script, Talk};
 use super::sources::{Sources, our_own};
 use super::wire::{Buffers, Pumped, pump};
 use crate::measure::clock::thread_cpu;
+use crate::poller::{Poller, Ready};
 use crate::stats::SplitMix64;
 use crate::stats::latency::Latency;
 
@@ -146,8 +146,7 @@ impl Generator {
         })
     }
 
-    /// Gives exchanges less time.
-    #[cfg(test)]
+    /// Gives exchanges another time than [`TIMEOUT`].
     pub(crate) fn with_timeout(mut self, timeout: Duration) -> Generator {
         self.timeout = nanos(timeout);
         self

@@ -8,6 +8,11 @@ const INTRO: &str = "Generator, programs and server share this machine and its l
                      lost to the others. CPU and latency are a request or connection; direct is the generator straight to the \
                      server. Percentiles are of all rounds' samples together, the other figures medians over rounds.";
 
+const LINKED: &str = "A link is emulated between client and server (for direct: before the server at the end), so latency has its \
+                      round trips. Everything shares the CPUs of this machine; the emulation is in no subject's figure. CPU and \
+                      latency are a request or connection. Percentiles are of all rounds' samples together, the other figures \
+                      medians over rounds.";
+
 /// How to read its bars.
 pub(crate) const READING: &str = "Bars start at zero; the thin line is the interval, or the range with few rounds.";
 
@@ -61,7 +66,7 @@ pub(crate) const LENS: Lens = Lens {
     control: "direct",
     case,
     place: |_, index, found| vec![Place::of_case(index, title(found), case(found))],
-    intro: |_| INTRO.to_owned(),
+    intro: |scope| scope.run.link.as_ref().map_or(INTRO, |_| LINKED).to_owned(),
     finding: |scope, family| finding(&FIGURES, &["rate", "latency_p99", MEMORY], scope, family),
     endless: ">2s",
     ..Lens::PLAIN

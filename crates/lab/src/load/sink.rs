@@ -11,9 +11,9 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::net::SocketFlags;
 
-use super::poller::Poller;
 use super::script::{Ending, Script, Talk};
 use super::wire::{Buffers, Pumped, ended, pump};
+use crate::poller::Poller;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 4096;

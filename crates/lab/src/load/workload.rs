@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::cells::{Shared, Spec, cells_of};
+use super::cells::{AT_ONCE, Shared, Spec, cells_of};
+use crate::link::Link;
 use crate::plan::{Overhead, PlanError, Profile};
-use crate::result::Case;
+use crate::result::{Case, ResultRow};
 use crate::route::Stack;
 use crate::route::engine::PEERS;
 use crate::run::Cell;
@@ -37,23 +38,48 @@ pub(crate) fn prepare(
         return Err(LabError::Plan(PlanError::NoCells));
     }
     let Found { subjects, engines } = routes::find(request, specs.iter().map(|spec| spec.stack))?;
-    let shared = Shared::default();
+    let shared = Shared::new(request.over());
     let cells: Vec<Cell> = specs
         .iter()
         .flat_map(|spec| cells_of(*spec, &engines, &shared))
         .collect();
     Ok(Prepared {
-        plan: fit(request.profile, &cells, OVERHEAD, request.limit(), 1.0)?,
+        plan: fit(
+            request.profile,
+            &cells,
+            overhead(&specs, request.link),
+            request.limit(),
+            1.0,
+        )?,
         subjects,
         cells,
         scheme: Scheme {
-            finish: |rows| mark_generator_bound(rows, "rate", |row| row.case.canonical()),
+            // Over a link all come close to what the link gives.
+            finish: if request.link.is_some() { mark_nothing } else { mark },
             guests: routes::guests(request),
             ..Scheme::new(name, def, metrics, Reference::BestOr(&PEERS, DIRECT))
         },
         warnings: Vec::new(),
         recommend: |_, _| Vec::new(),
     })
+}
+
+fn mark(rows: &mut [ResultRow]) {
+    mark_generator_bound(rows, "rate", |row| row.case.canonical());
+}
+
+fn mark_nothing(_: &mut [ResultRow]) {}
+
+/// What is spent besides warm-up and windows; over a link also what connections take that are opened some at a time, on the
+/// average of the cases.
+fn overhead(specs: &[Spec], link: Option<Link>) -> Overhead {
+    let Some(link) = link else { return OVERHEAD };
+    let flights: usize = specs.iter().map(|spec| spec.connections.div_ceil(AT_ONCE)).sum();
+    let average = flights as f64 / specs.len().max(1) as f64;
+    Overhead {
+        per_window: OVERHEAD.per_window + link.opening().mul_f64(average) + link.round_trip() * 4,
+        ..OVERHEAD
+    }
 }
 
 /// The stacks that were asked for, else those of the profile, the most telling first. The direct one is in every case.

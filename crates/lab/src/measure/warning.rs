@@ -56,6 +56,8 @@ codes! {
     Interrupted = "interrupted", "Rows have fewer rounds than planned; repeat for the full picture.";
     /// Interrupts took a large share of the machine.
     Interrupts = "interrupts", "Stop network or disk work on this machine, then repeat.";
+    /// The emulated link is not the one that was asked for.
+    LinkNotKept = "link-not-kept", "Read the figures as those of the link that was measured, ask for a lower rate, or use a machine with more CPUs.";
     /// No counter of CPU cycles may be read here.
     NoCycleCounter = "no-cycle-counter", "Cycles per byte are left out; where the machine has counters, \
         `sudo sysctl kernel.perf_event_paranoid=1` opens them.";

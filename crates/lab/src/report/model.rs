@@ -90,9 +90,16 @@ impl<'a> Report<'a> {
     pub(crate) fn limits(&self) -> Vec<(&'static str, &'static [&'static str])> {
         let views = self.views.iter();
         let own = views.map(|view| (view.workload.name, view.workload.limits));
-        own.chain([("", &ALWAYS[..])]).collect()
+        let link = self.run.link.iter().map(|_| ("the emulated link", &LINK[..]));
+        own.chain(link).chain([("", &ALWAYS[..])]).collect()
     }
 }
+
+/// What an emulated link is not.
+const LINK: [&str; 2] = [
+    "The link is a model: one window like Reno's, packets lost one by one, a stall of one round trip for each, a queue that drops nothing.",
+    "Timeouts, reordering, jitter, bursts of losses and other ways of congestion control are not in it; handshakes lose nothing.",
+];
 
 /// What every reader of any figure should know that it does not show.
 pub(crate) const ALWAYS: [&str; 3] = [
@@ -244,6 +251,9 @@ pub(crate) fn harmless(run: &RunResult) -> RunResult {
         ]
         .into_iter()
         .for_each(clean);
+    }
+    if let Some(link) = &mut run.link {
+        clean(&mut link.asked);
     }
     if let Some(found) = &mut run.reproduction {
         found.texts().for_each(clean);

@@ -7,7 +7,7 @@ use crate::lens::{Against, Column, Family, Layout, OURS, Shown};
 use crate::result::ResultRow;
 
 /// Marks of a row, with the sign used in tables and what it means.
-pub(crate) const FLAGS: [(&str, char, &str); 8] = [
+pub(crate) const FLAGS: [(&str, char, &str); 9] = [
     ("noisy", '~', "noisy: spread over rounds above 5 %"),
     ("unusable", '!', "unusable: spread above 10 %, not ranked"),
     (
@@ -25,6 +25,11 @@ pub(crate) const FLAGS: [(&str, char, &str); 8] = [
         "unauthenticated",
         'u',
         "unauthenticated: delivered wrong bytes after a bit was flipped on the wire",
+    ),
+    (
+        "link-late",
+        'l',
+        "in some windows the machine could not keep the emulated link",
     ),
     ("not-steady", '^', "the rate still changed inside the windows"),
     (

@@ -208,6 +208,9 @@ fn head(out: &mut Text, run: &RunResult) {
     }
     let (cpu, rest) = machine(run);
     out.line(&out.cut(&format!("Machine  {cpu}, {rest}")));
+    if let Some(link) = &run.link {
+        out.prose("Link     ", &format!("emulated: {}", link.line()));
+    }
     out.line(&out.cut(&format!("Plan     {}", rounds(run))));
     if run.plan.taken_s > 0.0 {
         let [announced, taken] = [run.plan.expected_s, run.plan.taken_s].map(clock);

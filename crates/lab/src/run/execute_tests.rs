@@ -205,6 +205,7 @@ impl Scene {
             seed: String::new(),
             command: Vec::new(),
             machine: Machine::default(),
+            link: None,
             plan: PlanFacts::default(),
             warnings: outcome.warnings(),
             subjects: Vec::new(),

@@ -58,6 +58,7 @@ pub(crate) fn run(day: u32, ours: f64, ring: f64) -> RunResult {
             cpu: "Some CPU".into(),
             ..Machine::default()
         },
+        link: None,
         plan: PlanFacts::default(),
         warnings: Vec::new(),
         subjects: vec![subject("sealway"), subject("ring")],

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::traffic::{Direction, Order, Sink, Traffic, Trouble};
 use super::wire::{Damage, Plan, Wire};
+use crate::link::Over;
 use crate::result::Case;
 use crate::route::{Engine, Route, Stack};
 use crate::run::{Cell, CellError, Counted, Timed};
@@ -64,22 +65,27 @@ pub(super) struct TransportCell {
     kept: Option<Line>,
     /// A peer went on after a bit was flipped on its wire.
     forgeable: bool,
+    over: Option<Over>,
+    /// Windows so far.
+    turns: u64,
 }
 
 /// The cell of a case with a subject.
-pub(super) fn cell(spec: Spec, engine: Option<Engine>, keep: bool) -> Cell {
+pub(super) fn cell(spec: Spec, engine: Option<Engine>, keep: bool, over: Option<Over>) -> Cell {
     let subject = engine.as_ref().map_or(DIRECT, Engine::name).to_owned();
-    Cell::new(spec.case(), &subject, TransportCell::new(spec, engine, keep))
+    Cell::new(spec.case(), &subject, TransportCell::new(spec, engine, keep, over))
 }
 
 impl TransportCell {
-    pub(super) fn new(spec: Spec, engine: Option<Engine>, keep: bool) -> TransportCell {
+    pub(super) fn new(spec: Spec, engine: Option<Engine>, keep: bool, over: Option<Over>) -> TransportCell {
         TransportCell {
             spec,
             engine,
             keep,
             kept: None,
             forgeable: false,
+            over,
+            turns: 0,
         }
     }
 
@@ -96,9 +102,10 @@ impl TransportCell {
             direction: self.spec.direction,
             after: FLIP_AFTER,
         };
+        let link = self.over.map(|over| over.link);
         let route = match (&self.engine, damage) {
-            (None, _) => Route::direct(sink.address()),
-            (Some(engine), None) => Route::open(&self.spec.stack, engine, sink.address())?,
+            (engine, None) => Route::open_linked(&self.spec.stack, engine.as_ref(), sink.address(), link)?,
+            (None, Some(_)) => Route::direct(sink.address()),
             (Some(engine), Some(wire)) => Route::open_over(&self.spec.stack, engine, sink.address(), |to| {
                 let opened = Wire::open(to, plan)?;
                 let address = opened.address();
@@ -192,6 +199,8 @@ impl Timed for TransportCell {
     }
 
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
+        let turn = self.turns;
+        self.turns += 1;
         let started;
         let line = match &self.kept {
             Some(line) => {
@@ -203,7 +212,16 @@ impl Timed for TransportCell {
                 &started
             }
         };
+        let warmup = match self.over {
+            Some(over) => {
+                line.route.engage(over.turn(turn));
+                warmup + over.link.settling()
+            }
+            None => warmup,
+        };
         let counted = measure(line, &self.spec, warmup, window);
+        line.route.release();
+        line.route.check_link()?;
         if self.kept.is_some() {
             line.route.pause();
         }
@@ -271,6 +289,8 @@ fn measure(line: &Line, spec: &Spec, warmup: Duration, window: Duration) -> Resu
     }
     traffic.timed(false);
     let memory = route.memory()?;
+    let late = route.link_figure();
+    route.release();
     traffic.stop();
     traffic.finish()?;
 
@@ -279,7 +299,7 @@ fn measure(line: &Line, spec: &Spec, warmup: Duration, window: Duration) -> Resu
     let each: Vec<u64> = pairs.map(|(after, before)| after - before).collect();
     let bytes: u64 = each.iter().sum();
     let gigabytes = bytes as f64 / 1e9;
-    let mut figures = Vec::new();
+    let mut figures = Vec::from_iter(late);
     let mut cpu_s = 0.0;
     for ((role, after), before) in route.roles().iter().zip(&after.cpu).zip(&before.cpu) {
         let spent = after.saturating_sub(*before).as_secs_f64();

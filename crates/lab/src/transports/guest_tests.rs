@@ -24,7 +24,7 @@ fn cell(stack: Stack, program: &Path) -> TransportCell {
         streams: 1,
         direction: Direction::Down,
     };
-    TransportCell::new(spec, Some(guest("fork", program).engine().unwrap()), false)
+    TransportCell::new(spec, Some(guest("fork", program).engine().unwrap()), false, None)
 }
 
 /// The verdict on a fake before its first window.

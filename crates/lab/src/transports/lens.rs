@@ -9,6 +9,10 @@ use crate::route::Stack;
 const LOOPBACK: &str = "Loopback is not a network: there are no losses, no distance and packets of 64 KiB. This is the cost of \
                         the software for each byte. Generator, programs and sink share the CPUs, so cost says more than rate.";
 
+const LINKED: &str = "A link is emulated between client and server (for direct: before the sink), and no rate is above what it gives. \
+                      Cost is that of the software for each byte; the emulation is in no subject's figure. Generator, programs, \
+                      sink and link share the CPUs.";
+
 const COST: &str = "cpu_per_gb";
 const RATE: &str = "throughput";
 const MIB: f64 = 1.0 / (1024.0 * 1024.0);
@@ -36,7 +40,7 @@ pub(super) static LENS: Lens = Lens {
     case: |case| format!("{}, {}", stack(case), kind(case)),
     leading: |_| COST,
     place,
-    intro: |_| LOOPBACK.to_owned(),
+    intro: |scope| scope.run.link.as_ref().map_or(LOOPBACK, |_| LINKED).to_owned(),
     finding,
     beneath: true,
     headline,

@@ -6,6 +6,7 @@ use super::cells::{TransportCell, fairness, judge_flip, verify};
 use super::traffic::{Order, Sink, Traffic, Trouble};
 use super::wire::{Damage, Plan as WirePlan, Wire};
 use super::*;
+use crate::result::Case;
 use crate::route::Route;
 use crate::run::{CellError, Timed};
 use crate::workload::Peers;
@@ -138,7 +139,7 @@ fn the_direct_control_is_measured() {
         streams: 2,
         direction: Direction::Down,
     };
-    let mut cell = TransportCell::new(spec, None, false);
+    let mut cell = TransportCell::new(spec, None, false, None);
     cell.prepare().unwrap();
     let counted = cell
         .window(Duration::from_millis(1), Duration::from_millis(20))
@@ -225,6 +226,26 @@ fn profiles_have_the_cases_they_promise() {
     assert_eq!(stacks, [Stack::DIRECT, Stack::VMESS_CHACHA_TCP]);
     assert!(specs(Profile::Quick, &[], &[Suite::XChaCha20Poly1305]).is_empty());
     assert_eq!(specs(Profile::Quick, &[Stack::DIRECT], &[]).len(), 1);
+}
+
+#[test]
+fn a_preset_has_one_stream_down_of_each_stack_and_its_windows() {
+    let request = Request {
+        peers: Peers::None,
+        preset: Some(crate::plan::Preset::Iperf3),
+        stacks: vec![Stack::VLESS_TCP, Stack::VLESS_WS],
+        program: std::env::current_exe().ok(),
+        ..Request::default()
+    };
+    let prepared = prepare(&request).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(
+        (prepared.plan.window, prepared.plan.rounds),
+        (Duration::from_secs(60), 3)
+    );
+    let cases: Vec<_> = prepared.cells.iter().map(|cell| cell.case.clone()).collect();
+    assert_eq!(cases.len(), 3, "{cases:?}");
+    let one_down = |case: &Case| case.int("streams") == Some(1) && case.text("direction") == Some("down");
+    assert!(cases.iter().all(one_down));
 }
 
 #[test]

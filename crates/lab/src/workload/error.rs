@@ -1,6 +1,7 @@
 //! Why there is no result.
 
 use std::fmt;
+use std::io;
 
 use crate::ending::Ending;
 use crate::plan::PlanError;
@@ -38,6 +39,8 @@ pub enum LabError {
     },
     /// The request does not say where our own program is.
     NoProgram,
+    /// The system refused what it takes to emulate a link.
+    Link(io::Error),
     /// The system gave no random bytes.
     Entropy(NoEntropy),
     /// The lab's own mistake.
@@ -57,9 +60,11 @@ impl LabError {
             LabError::NoDevice { .. } => Ending::Done,
             LabError::Plan(_) | LabError::UnknownPeer { .. } => Ending::Misused,
             LabError::PeerMissing { .. } => Ending::PeerMissing,
-            LabError::Device { .. } | LabError::NoProgram | LabError::Entropy(_) | LabError::Schedule(_) => {
-                Ending::Failed
-            }
+            LabError::Device { .. }
+            | LabError::NoProgram
+            | LabError::Link(_)
+            | LabError::Entropy(_)
+            | LabError::Schedule(_) => Ending::Failed,
         }
     }
 }
@@ -79,6 +84,7 @@ impl fmt::Display for LabError {
             LabError::Device { why } => write!(f, "the GPU does not work: {why}"),
             LabError::NoDevice { why } => write!(f, "no GPU to measure here: {why}"),
             LabError::NoProgram => f.write_str("the request names no program to measure as sealway"),
+            LabError::Link(error) => write!(f, "the link cannot be emulated: {error}"),
             LabError::Entropy(error) => error.fmt(f),
             LabError::Schedule(error) => error.fmt(f),
         }

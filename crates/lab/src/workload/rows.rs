@@ -13,7 +13,7 @@ use crate::stats::latency::Tail;
 use crate::stats::{Better, Rules, Summary, Verdict, confirm, flags, log_ratios, median, ratio, signed_rank_p};
 
 /// Figures of a window that are no metrics: a row of whose windows one has such a figure carries its name as a mark.
-const MARKS: [&str; 2] = ["overloaded", "generator-bound"];
+const MARKS: [&str; 3] = ["overloaded", "generator-bound", "link-late"];
 
 /// Which peer the ratios of a case are to.
 #[derive(Clone, Copy, Debug)]

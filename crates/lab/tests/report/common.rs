@@ -304,6 +304,7 @@ pub(crate) fn sample() -> RunResult {
                 ("caches_kib".to_owned(), serde_json::json!([48, 2048, 36864])),
             ]),
         },
+        link: None,
         plan: PlanFacts {
             rounds: ROUNDS,
             window_s: 0.5,

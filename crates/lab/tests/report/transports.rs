@@ -52,6 +52,44 @@ fn sample() -> RunResult {
 }
 
 #[test]
+fn the_first_screen_names_an_emulated_link() {
+    let mut run = sample();
+    assert!(!crate::text_of(&run).contains("Link     "));
+    run.link = serde_json::from_value(json!({
+        "asked": "rate=100mbit,rtt=40ms,loss=0.1%", "rate": 12.5e6, "rtt_s": 0.04, "loss": 0.001,
+        "measured_rate": 12.34e6, "measured_rtt_s": 0.0406, "measured_stream": 1.4e6, "kept": true
+    }))
+    .unwrap();
+    crate::json::check(&crate::json::validator(), &run);
+    let text = crate::text_of(&run);
+    let (head, rest) = text.split_once("\n\n").unwrap();
+    let words = head.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains(
+            "Link emulated: asked 100 Mbit/s, 40 ms there and back, 0.1 % of packets lost; measured 98.7 Mbit/s, 40.6 ms; one \
+             stream with the losses 11.2 Mbit/s"
+        ),
+        "{head}"
+    );
+    assert!(
+        !rest.contains("Loopback is not a network") && rest.contains("A link is emulated"),
+        "{rest}"
+    );
+    let page = crate::page_of(&run);
+    for words in [
+        "Over an emulated link: asked 100 Mbit/s",
+        "rate=100mbit,rtt=40ms,loss=0.1%",
+        "Of the emulated link:",
+        "The link is a model",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+    // One that is another than asked for says so.
+    run.link.iter_mut().for_each(|link| link.kept = false);
+    assert!(crate::text_of(&run).contains("(NOT KEPT)"));
+}
+
+#[test]
 fn a_program_that_no_workload_knows_stands_between_the_peers_and_the_control() {
     let mut run = sample();
     for subject in ["direct", "fork"] {

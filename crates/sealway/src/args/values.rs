@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use sealway_aead::Suite;
 use sealway_lab::catalogue::ALL;
+use sealway_lab::plan::Preset;
 use sealway_lab::reproduce::{self, Recipe};
 use sealway_lab::route::{Guest, Stack};
 use sealway_lab::workload::{Catalogue, Workload};
@@ -66,6 +67,12 @@ pub(crate) fn slower(text: &str) -> Result<f64, String> {
 pub(crate) fn recipe() -> impl TypedValueParser<Value = &'static Recipe> {
     let names = reproduce::ALL.map(|recipe| PossibleValue::new(recipe.name).help(recipe.summary));
     PossibleValuesParser::new(names).try_map(|name| reproduce::named(&name).ok_or("no such recipe"))
+}
+
+/// Parser of a preset's name.
+pub(crate) fn preset() -> impl TypedValueParser<Value = Preset> {
+    let names = Preset::ALL.map(Preset::name);
+    PossibleValuesParser::new(names).try_map(|name| Preset::named(&name).ok_or("no such preset"))
 }
 
 /// One word of `--peers`.

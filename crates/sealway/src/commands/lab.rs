@@ -6,12 +6,14 @@ use std::path::PathBuf;
 use sealway_lab::catalogue;
 use sealway_lab::ending::Ending;
 use sealway_lab::files::https_post;
+use sealway_lab::link::Link;
 use sealway_lab::packets;
-use sealway_lab::plan::Profile;
+use sealway_lab::plan::{Preset, Profile};
 use sealway_lab::report::{html, json, terminal};
 use sealway_lab::reproduce;
 use sealway_lab::result::RunResult;
 use sealway_lab::route::Guest;
+use sealway_lab::transports;
 use sealway_lab::workload::{self, LabError, Peers, Request};
 
 use super::store::{Keeper, without_store};
@@ -33,18 +35,64 @@ pub(crate) fn run(run: &LabRun) -> Result<Exit, Problem> {
         let what = format!("--gpu-mode is for the workload {}", packets::NAME);
         return Err(Problem::new(Exit::Usage, what).hint("sealway lab packets --gpu --gpu-mode kernel"));
     }
-    measure(run.workload, &run.options, run.gpu.then_some(run.gpu_mode.as_slice()))
+    let over_links =
+        |measured| matches!(measured, Measured::One(workload) if catalogue::OVER_LINKS.named(workload.name).is_some());
+    if run.link.is_some() && !over_links(run.workload) {
+        let names: Vec<&str> = catalogue::OVER_LINKS.iter().map(|workload| workload.name).collect();
+        let what = format!("--link is for one of the workloads {}", names.join(", "));
+        return Err(Problem::new(Exit::Usage, what).hint("sealway lab transports --link rate=100mbit,rtt=40ms"));
+    }
+    let special = Special {
+        gpu: run.gpu.then_some(run.gpu_mode.as_slice()),
+        link: run.link,
+        preset: run.windows.preset,
+    };
+    measure(run.workload, &run.options, special)
 }
 
-/// Measures and reports; with these modes of a GPU (all if none), if its workload knows one.
-pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: Option<&[String]>) -> Result<Exit, Problem> {
+/// What is asked for beside the options that every run has.
+#[derive(Default)]
+pub(crate) struct Special<'a> {
+    /// To measure a GPU, with these modes (all if none), if its workload knows one.
+    pub(crate) gpu: Option<&'a [String]>,
+    pub(crate) link: Option<Link>,
+    pub(crate) preset: Option<Preset>,
+}
+
+/// Only what has one stream of a proxy can be measured as somebody else did.
+fn check_preset(measured: Measured, preset: Option<Preset>) -> Result<(), Problem> {
+    let knows = match measured {
+        Measured::One(workload) => *workload == transports::WORKLOAD,
+        Measured::Recipe(recipe) => recipe.knows_presets(),
+        Measured::All => false,
+    };
+    if preset.is_none() || knows {
+        return Ok(());
+    }
+    let recipes = reproduce::ALL.into_iter().filter(|recipe| recipe.knows_presets());
+    let names: Vec<&str> = recipes.map(|recipe| recipe.name).collect();
+    let what = format!(
+        "--preset is for the workload {} and for the recipes {}",
+        transports::NAME,
+        names.join(" and ")
+    );
+    Err(Problem::new(Exit::Usage, what).hint("sealway lab transports --preset iperf3 --stack vless-tcp-tls"))
+}
+
+/// Measures and reports.
+pub(crate) fn measure(measured: Measured, options: &LabOptions, special: Special<'_>) -> Result<Exit, Problem> {
+    check_preset(measured, special.preset)?;
     let workloads = match measured {
         Measured::All => catalogue::ALL.together().collect(),
         Measured::One(workload) => vec![workload],
         Measured::Recipe(_) => Vec::new(),
     };
     check_guests(measured, &options.peer)?;
-    let request = request(options, gpu)?;
+    let request = Request {
+        link: special.link,
+        preset: special.preset,
+        ..request(options, special.gpu)?
+    };
     let (json, html) = targets(options)?;
     let keeper = Keeper::new(&options.keep)?;
     if let Some(warning) = keeper.as_ref().and_then(Keeper::warning) {
@@ -89,7 +137,11 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions, gpu: Option<&[St
 /// Judges the claims of a recipe by a result that is there.
 pub(crate) fn reproduce(asked: &Reproduce) -> Result<Exit, Problem> {
     let Some(from) = &asked.from else {
-        return measure(Measured::Recipe(asked.recipe), &asked.options, None);
+        let special = Special {
+            preset: asked.windows.preset,
+            ..Special::default()
+        };
+        return measure(Measured::Recipe(asked.recipe), &asked.options, special);
     };
     let options = &asked.options;
     let (json, html) = targets(options)?;
@@ -146,6 +198,8 @@ fn request(options: &LabOptions, gpu: Option<&[String]>) -> Result<Request, Prob
         suites: options.suite.clone(),
         budget: options.budget,
         overtime: false,
+        link: None,
+        preset: None,
         cases: None,
         stacks: options.stack.clone(),
         gpu: gpu.is_some(),

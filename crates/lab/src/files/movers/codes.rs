@@ -69,6 +69,10 @@ impl Mover for Croc {
         spec.way == Way::Send && spec.suite.is_none()
     }
 
+    fn over_links(&self) -> bool {
+        false
+    }
+
     fn go(&self, job: &Job<'_>) -> Result<Moved, CellError> {
         let ports = free_ports::<5>()?;
         let secret = code(ports[0])?;
@@ -158,6 +162,10 @@ impl Mover for Wormhole {
 
     fn start_up(&self) -> Duration {
         Duration::from_secs(3)
+    }
+
+    fn over_links(&self) -> bool {
+        false
     }
 
     fn go(&self, job: &Job<'_>) -> Result<Moved, CellError> {

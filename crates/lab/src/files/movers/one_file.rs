@@ -112,6 +112,7 @@ impl Mover for Post {
                 self.command("send", job).arg("--file").arg(job.source.path()),
             )?;
             let address = processes.told(sender)?;
+            let address = job.reached(&mut processes, address)?;
             let started = processes.clock();
             let mut receive = self.command("receive", job);
             receive
@@ -125,6 +126,7 @@ impl Mover for Post {
         receive.arg("--dir").arg(job.to).arg("--cert").arg(&certificate);
         let receiver = processes.start(Role::Receiver, Ends::Alone, &mut receive)?;
         let address = processes.told(receiver)?;
+        let address = job.reached(&mut processes, address)?;
         let started = processes.clock();
         let mut send = self.command("send", job);
         send.args(["--to", &address.to_string(), "--cert"]).arg(&certificate);

@@ -1,6 +1,7 @@
 //! Our own program: `send` and `receive`, `share` and `mount`.
 
 use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
@@ -117,25 +118,28 @@ impl Ours {
 
     fn send(&self, job: &Job<'_>) -> Result<Moved, CellError> {
         let [port] = free_ports()?;
-        let address = format!("127.0.0.1:{port}");
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let mut processes = Processes::new(job.folder, job.patience);
         let mut receive = self.command("receive", job);
-        receive.args(["--listen", &address, "--yes", "--output"]).arg(job.to);
+        receive
+            .args(["--listen", &address.to_string(), "--yes", "--output"])
+            .arg(job.to);
         let receiver = processes.start(Role::Receiver, Ends::Alone, &mut receive)?;
         processes.listening(receiver, port)?;
+        let reached = job.reached(&mut processes, address)?.to_string();
         let started = processes.clock();
         let mut send = self.command("send", job);
         processes.start(
             Role::Sender,
             Ends::Alone,
-            send.args(["--connect", &address]).arg(job.source.path()),
+            send.args(["--connect", &reached]).arg(job.source.path()),
         )?;
         processes.finish(started, receiver, job.watched())
     }
 
     fn mount(&self, job: &Job<'_>) -> Result<Moved, CellError> {
         let [port] = free_ports()?;
-        let address = format!("127.0.0.1:{port}");
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let shared = job.source.path().parent().unwrap_or(Path::new("/"));
         let point = job.folder.join("mount");
         std::fs::create_dir(&point).map_err(system("make a mount point"))?;
@@ -144,14 +148,15 @@ impl Ours {
         let sender = processes.start(
             Role::Sender,
             Ends::Asked,
-            share.arg(shared).args(["--listen", &address]),
+            share.arg(shared).args(["--listen", &address.to_string()]),
         )?;
         processes.listening(sender, port)?;
+        let reached = job.reached(&mut processes, address)?.to_string();
         let mut mount = self.command("mount", job);
         let receiver = processes.start(
             Role::Receiver,
             Ends::Asked,
-            mount.arg(&point).args(["--connect", &address]),
+            mount.arg(&point).args(["--connect", &reached]),
         )?;
         processes.mounted(receiver, &point)?;
         mounted::read(processes, job, &point.join(ITEM))

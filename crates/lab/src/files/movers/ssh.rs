@@ -1,6 +1,7 @@
 //! Peers over a remote shell on 127.0.0.1, with host key, user key and configuration made for one transfer: scp, rsync
 //! through ssh; and rsync's own daemon, which encrypts nothing.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
@@ -180,6 +181,8 @@ impl Mover for Remote {
     fn go(&self, job: &Job<'_>) -> Result<Moved, CellError> {
         let [port] = free_ports()?;
         let mut processes = Processes::new(job.folder, job.patience);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let reached = job.reached(&mut processes, address)?.port().to_string();
         let mut send = Command::new(&self.program);
         let server = match &self.shell {
             Some(shell) => {
@@ -188,13 +191,9 @@ impl Mover for Remote {
                 server.args(["-D", "-e", "-f"]).arg(job.folder.join("sshd.conf"));
                 let options = Shell::options(job.folder, job.spec);
                 if self.name == SCP {
-                    send.args(["-q", "-r", "-P", &port.to_string()]).args(options);
+                    send.args(["-q", "-r", "-P", &reached]).args(options);
                 } else {
-                    let words = [
-                        vec![shell.ssh.display().to_string(), "-p".to_owned(), port.to_string()],
-                        options,
-                    ]
-                    .concat();
+                    let words = [vec![shell.ssh.display().to_string(), "-p".to_owned(), reached], options].concat();
                     send.args(["-r", "-W", "-e", &words.join(" ")]);
                 }
                 send.arg(job.source.path())
@@ -218,7 +217,7 @@ impl Mover for Remote {
                 server.args(["--daemon", "--no-detach", "--config"]).arg(&config);
                 send.args(["-r", "-W"])
                     .arg(job.source.path())
-                    .arg(format!("rsync://127.0.0.1:{port}/to/"));
+                    .arg(format!("rsync://127.0.0.1:{reached}/to/"));
                 server
             }
         };

@@ -98,6 +98,7 @@ fn top(report: &Report<'_>, sections: &[Section<'_>]) -> Markup {
                 @if !date.is_empty() { " \u{b7} " (Text(date)) }
             }
             h1 { (Text(&headline.answer)) }
+            @if let Some(link) = &run.link { p.lede { "Over an emulated link: " (Text(&link.line())) "." } }
             @if !lede.is_empty() { p.lede { (Text(&lede.join(" "))) } }
             dl.tiles {
                 @for (name, value, note) in tiles {

@@ -166,6 +166,12 @@ fn about(run: &RunResult) -> Listing {
         ("sealway".to_owned(), run.sealway.clone()),
         ("profile".to_owned(), run.profile.clone()),
         ("plan".to_owned(), rounds(run)),
+        (
+            "link".to_owned(),
+            run.link
+                .as_ref()
+                .map_or_else(|| "none".to_owned(), |link| format!("{}, {}", link.asked, link.line())),
+        ),
         ("seed".to_owned(), run.seed.clone()),
         ("command".to_owned(), format::command(&run.command)),
         ("result schema".to_owned(), run.schema.to_string()),

@@ -11,6 +11,9 @@ pub(super) fn run(bench: &Bip324Bench) -> Result<Exit, Problem> {
     lab::measure(
         Measured::One(&bip324::WORKLOAD),
         &bench.options,
-        bench.gpu.then_some(&[]),
+        lab::Special {
+            gpu: bench.gpu.then_some(&[]),
+            ..lab::Special::default()
+        },
     )
 }

@@ -1,0 +1,23 @@
+//! The emulated link of a run, before anything is measured over it.
+
+use super::LabError;
+use crate::link::{self, Link};
+use crate::measure::WarningCode;
+use crate::result::RunResult;
+use crate::run::Observer;
+
+/// Measures the link by itself: what it is goes into the result, with a warning where it is not what was asked for.
+///
+/// # Errors
+/// [`LabError::Link`].
+pub(super) fn check(link: &Link, observer: &mut dyn Observer, result: &mut RunResult) -> Result<(), LabError> {
+    let measured = link::measure(link).map_err(LabError::Link)?;
+    let facts = link.facts(&measured);
+    observer.linked(&facts);
+    if !facts.kept {
+        let text = format!("Asked for {}, and by itself it has {}.", facts.wanted(), facts.seen());
+        result.warnings.push(WarningCode::LinkNotKept.warn("link", &text));
+    }
+    result.link = Some(facts);
+    Ok(())
+}
