@@ -12,9 +12,12 @@ mod client;
 pub mod message;
 pub(crate) mod pool;
 mod server;
+mod tree;
 
-pub use client::{BulkTree, Link};
+pub use client::{Link, Reads};
 pub use server::serve;
+pub(crate) use server::{Requests, answer};
+pub use tree::BulkTree;
 
 /// Reads that wait for their answers on one connection at most. More are a breach of the protocol.
 pub const OUTSTANDING: usize = 128;

@@ -7,6 +7,7 @@
 //!   file content over others, [`changes`] takes changes where they are allowed.
 //! - The end that mounts: [`grpc::GrpcTree`] and [`bulk::BulkTree`] are the tree of the other end, which
 //!   [`changes::ChangingTree`] makes one that can be changed; [`fuse`] mounts a tree, [`cache`] keeps whole files on a disk.
+//! - [`beside`]: direct connections past a relay, by which content and changes go as long as they stand.
 //! - [`sharing`]: sessions that do all of this, and find each other again when their connections are lost.
 //!
 //! # Example
@@ -39,6 +40,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod beside;
 pub mod bulk;
 pub mod cache;
 pub mod changes;
@@ -47,6 +49,7 @@ pub mod fuse;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod grpc;
+mod line;
 pub mod local;
 pub mod sharing;
 pub mod tree;

@@ -4,7 +4,8 @@
 //! closes it, else with an error. Each folder that is
 //! shown has a data connection of its own, on which it is a gRPC service, and one for what its files hold
 //! ([`crate::bulk`]): numbers 1 and 3 are served by the responder of the session, 2 and 4 by the initiator. Where it may be changed,
-//! and the other end wants to, there is one for that too ([`crate::changes`]): 5 and 6.
+//! and the other end wants to, there is one for that too ([`crate::changes`]): 5 and 6. Beside a relay, content and changes also go directly
+//! ([`crate::beside`]).
 //!
 //! [`share`] does that for one session. [`keep`] goes on when a session is lost: the ends come together again, and what is mounted
 //! waits meanwhile. At a port it serves several ends that mount.
@@ -12,6 +13,7 @@
 mod ending;
 mod keep;
 mod meeting;
+mod paths;
 mod serving;
 mod session;
 
@@ -27,6 +29,7 @@ use crate::grpc::KEEPALIVE;
 use sealway_drop::Error;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::fault::{Failure, Fault};
+use sealway_drop::link::direct::Ways;
 use sealway_drop::link::{Connected, GATHER};
 
 /// What this end shows and what it mounts; at least one of them.
@@ -44,6 +47,8 @@ pub struct Options {
     pub gather: Duration,
     /// How long [`keep`] tries to find an end again that was lost. Default 1 hour; zero: not at all.
     pub again: Duration,
+    /// By what a direct path is looked for where the ends have met at a relay, if it is. The other end learns the addresses of this one by that.
+    pub direct: Option<Ways>,
     /// Silence after which the other end is asked whether it is there, and how long it may take to say so. Default 15 s.
     pub keepalive: Duration,
 }
@@ -57,6 +62,7 @@ impl Default for Options {
             mounting: MountOptions::default(),
             gather: GATHER,
             again: Duration::from_secs(3600),
+            direct: None,
             keepalive: KEEPALIVE,
         }
     }
@@ -125,5 +131,5 @@ impl Failure for FolderError {
 /// connection broke or the other end does not bring up the connections that it should, [`Error::Remote`] if it gave up.
 pub fn share(options: &Options, connected: Connected, cancel: &Cancel, ready: &dyn Fn(Ready)) -> Result<(), Error> {
     let life = Life::new(options, session::folder(options)?, false)?;
-    life.session(connected, cancel, &|_| (), ready)
+    life.session(connected, cancel, &|_| (), ready, &|_| ())
 }

@@ -76,7 +76,7 @@ impl Served {
         let (handles, own): (Arc<Handles>, _) = (Arc::default(), Arc::new(Own::new(tree.clone())));
         let (here, there) = pair();
         let (of, held) = (tree.clone(), handles.clone());
-        let ended = std::thread::spawn(move || serve(there, of, &own, &held));
+        let ended = std::thread::spawn(move || serve(there, of, own, held));
         let Connection { reader, writer, .. } = here;
         Self {
             folder,

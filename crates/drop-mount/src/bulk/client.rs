@@ -1,99 +1,31 @@
-//! The side that mounts: one thread sends reads and looks after their time, one takes the answers.
+//! The side that mounts: of each connection one thread sends reads and looks after their time, one takes the answers.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::OUTSTANDING;
-use super::message::{self, CONTENT_HEADER, MAX_LEN, Read};
+use super::message::{self, CONTENT_HEADER, Read};
 use super::pool::Pool;
-use crate::tree::{
-    Attr, Call, Chunk, EventSink, Extent, Hook, Opened, Page, ReadDone, ReadRequest, RemoteTree, Space, Subscription,
-    TreeError, TreePath,
-};
-use sealway_drop::link::{Connection, OwnedRecord, Reader, Writer};
+use crate::line::{Line, spawn};
+use crate::tree::{Chunk, Hook, ReadDone, ReadRequest, TreeError};
+use sealway_drop::link::{Connection, OwnedRecord, Reader};
 use sealway_drop::wire::kind;
 use sealway_drop::{Error, lock};
 
-/// A tree whose files are read by a connection of their own, and which is another tree for everything else.
-///
-/// Should that connection be lost, what was being read fails, and reads go by the other tree from then on.
-pub struct BulkTree<T> {
-    control: T,
-    link: Link,
-}
-
-impl<T: RemoteTree> BulkTree<T> {
-    /// Reads of `control`, from now on by `connection`.
-    ///
-    /// # Errors
-    /// [`Error::Network`] if the system gives no second handle to the stream or no threads.
-    pub fn new(control: T, connection: Connection) -> Result<Self, Error> {
-        Ok(Self {
-            control,
-            link: Link::start(connection)?,
-        })
-    }
-}
-
-impl<T: RemoteTree> RemoteTree for BulkTree<T> {
-    fn attr(&self, path: &TreePath, call: &Call) -> Result<Attr, TreeError> {
-        self.control.attr(path, call)
-    }
-
-    fn list(&self, path: &TreePath, cursor: u64, limit: usize, call: &Call) -> Result<Page, TreeError> {
-        self.control.list(path, cursor, limit, call)
-    }
-
-    fn read_link(&self, path: &TreePath, call: &Call) -> Result<Vec<u8>, TreeError> {
-        self.control.read_link(path, call)
-    }
-
-    fn open(&self, path: &TreePath, call: &Call) -> Result<Opened, TreeError> {
-        self.control.open(path, call)
-    }
-
-    fn extent(&self, handle: u64, offset: u64, call: &Call) -> Result<Extent, TreeError> {
-        self.control.extent(handle, offset, call)
-    }
-
-    fn space(&self, call: &Call) -> Result<Space, TreeError> {
-        self.control.space(call)
-    }
-
-    fn submit(&self, request: ReadRequest, done: ReadDone) {
-        if request.len as usize > MAX_LEN || self.link.is_lost() {
-            return self.control.submit(request, done);
-        }
-        self.link.submit(request, done);
-    }
-
-    fn close(&self, handle: u64) {
-        self.control.close(handle);
-    }
-
-    fn subscribe(&self, sink: EventSink) -> Result<Subscription, TreeError> {
-        self.control.subscribe(sink)
-    }
-
-    fn is_alive(&self) -> bool {
-        self.control.is_alive()
-    }
-}
-
-/// The reading end of a connection. Dropping it ends the connection; reads under way fail.
+/// The reading end of a connection, and of direct ones beside it. Dropping it ends the connection; reads under way fail.
 pub struct Link {
-    shared: Arc<Shared>,
-    stream: TcpStream,
+    reads: Arc<Reads>,
+    line: Arc<Line>,
 }
 
+/// Reads under way, by whatever connection. What a direct one leaves unanswered is asked again by another: a read changes nothing.
 #[derive(Default)]
-struct Shared {
+pub struct Reads {
     state: Mutex<State>,
     /// Something is to be sent, or it is over.
     work: Condvar,
-    pool: Arc<Pool>,
+    pub(crate) pool: Arc<Pool>,
 }
 
 #[derive(Default)]
@@ -103,16 +35,25 @@ struct State {
     /// other end bounds.
     reads: HashMap<u32, Under>,
     unsent: VecDeque<u32>,
-    cancels: Vec<u32>,
-    sent: usize,
+    /// The first connection, and direct ones behind it. New reads go by the last.
+    ways: Vec<Way>,
     lost: bool,
+}
+
+/// A connection.
+struct Way {
+    number: u32,
+    /// Reads that were sent by it and not answered.
+    sent: usize,
+    cancels: Vec<u32>,
 }
 
 /// A read under way.
 struct Under {
     read: Read,
     deadline: Instant,
-    sent: bool,
+    /// By which connection it was sent.
+    way: Option<u32>,
     /// Nobody wants the answer once this is gone.
     done: Option<ReadDone>,
     hook: Option<Hook>,
@@ -120,8 +61,8 @@ struct Under {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.shared.lose();
-        let _ = self.stream.shutdown(Shutdown::Both);
+        self.reads.lose();
+        self.line.end();
     }
 }
 
@@ -131,42 +72,43 @@ impl Link {
     /// # Errors
     /// [`Error::Network`] if the system gives no second handle to the stream or no threads.
     pub fn start(connection: Connection) -> Result<Self, Error> {
-        let stream = connection.stream()?;
-        let Connection {
-            mut reader, mut writer, ..
-        } = connection;
+        let (line, mut reader) = Line::new(connection)?;
         let link = Self {
-            shared: Arc::default(),
-            stream,
+            reads: Arc::default(),
+            line: Arc::new(line),
         };
-        let shared = Arc::clone(&link.shared);
+        link.reads.begin(link.line.number);
+        let (reads, line) = (link.reads(), link.line.clone());
         spawn("bulk-send", move || {
-            if let Err(error) = send(&shared, &mut writer) {
+            if let Err(error) = reads.send(&line).and_then(|()| line.writer().close()) {
                 tracing::debug!(%error, "sending reads");
             }
-            shared.lose();
+            reads.lose();
         })?;
-        let (shared, stream) = (Arc::clone(&link.shared), link.stream.try_clone());
+        let (reads, line) = (link.reads(), link.line.clone());
         spawn("bulk-take", move || {
-            match take(&shared, &mut reader) {
-                Err(error) if !shared.is_lost() => tracing::warn!(%error, "content comes by the slow way from now on"),
+            match take(&reads, &mut reader, line.number) {
+                Err(error) if !reads.is_lost() => tracing::warn!(%error, "content comes by the slow way from now on"),
                 _ => {}
             }
-            shared.lose();
+            reads.lose();
             // The other end is not to wait for an end that will not come.
-            if let Ok(stream) = stream {
-                let _ = stream.shutdown(Shutdown::Both);
-            }
+            line.end();
         })?;
         Ok(link)
     }
 
-    /// Whether the connection has ended; reads then fail with [`TreeError::Lost`].
-    pub fn is_lost(&self) -> bool {
-        self.shared.is_lost()
+    /// What may go by direct connections too.
+    pub fn reads(&self) -> Arc<Reads> {
+        self.reads.clone()
     }
 
-    /// As [`RemoteTree::submit`], of [`MAX_LEN`] bytes at most. Never blocks.
+    /// Whether the connection has ended; reads then fail with [`TreeError::Lost`].
+    pub fn is_lost(&self) -> bool {
+        self.reads.is_lost()
+    }
+
+    /// As [`RemoteTree::submit`](crate::tree::RemoteTree::submit), of [`MAX_LEN`](message::MAX_LEN) bytes at most. Never blocks.
     pub fn submit(&self, request: ReadRequest, done: ReadDone) {
         let ReadRequest {
             handle,
@@ -179,7 +121,7 @@ impl Link {
         if Read::parse(&read.encode()).is_none() {
             return done(Err(TreeError::Invalid("too long a read")));
         }
-        let mut state = lock(&self.shared.state);
+        let mut state = lock(&self.reads.state);
         if state.lost {
             drop(state);
             return done(Err(TreeError::Lost));
@@ -194,37 +136,32 @@ impl Link {
             Under {
                 read,
                 deadline,
-                sent: false,
+                way: None,
                 done: Some(done),
                 hook: None,
             },
         );
         state.unsent.push_back(tag);
         drop(state);
-        let shared = Arc::downgrade(&self.shared);
-        let hook = cancel.on_cancel(move || give_up(&shared, tag));
+        let reads = Arc::downgrade(&self.reads);
+        let hook = cancel.on_cancel(move || give_up(&reads, tag));
         // It may be over already, and the tag even another's; a hook that calls that off is not to stay.
-        let mut state = lock(&self.shared.state);
+        let mut state = lock(&self.reads.state);
         let late = match state.reads.get_mut(&tag) {
             Some(under) if under.done.is_some() && under.hook.is_none() => under.hook.replace(hook),
             _ => Some(hook),
         };
         drop(state);
         drop(late);
-        self.shared.work.notify_one();
+        self.reads.work.notify_all();
     }
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
-    let thread = std::thread::Builder::new().name(name.into()).spawn(work);
-    thread.map(drop).map_err(Error::network("starting threads"))
-}
-
 /// The caller has called it off.
-fn give_up(shared: &Weak<Shared>, tag: u32) {
-    let Some(shared) = shared.upgrade() else { return };
-    let over = lock(&shared.state).abandon(tag);
-    shared.work.notify_one();
+fn give_up(reads: &Weak<Reads>, tag: u32) {
+    let Some(reads) = reads.upgrade() else { return };
+    let over = lock(&reads.state).abandon(tag);
+    reads.work.notify_all();
     if let Some((done, _)) = over {
         done(Err(TreeError::Cancelled));
     }
@@ -234,23 +171,92 @@ fn give_up(shared: &Weak<Shared>, tag: u32) {
 type Over = (ReadDone, Option<Hook>);
 
 impl State {
+    fn way(&mut self, number: u32) -> Option<&mut Way> {
+        self.ways.iter_mut().find(|way| way.number == number)
+    }
+
     /// Nobody waits for this one any more.
     fn abandon(&mut self, tag: u32) -> Option<Over> {
         let under = self.reads.get_mut(&tag)?;
         let over = (under.done.take()?, under.hook.take());
-        if under.sent {
-            self.cancels.push(tag);
-        } else {
-            self.reads.remove(&tag);
-            self.unsent.retain(|unsent| *unsent != tag);
+        match under.way {
+            Some(number) => {
+                if let Some(way) = self.way(number) {
+                    way.cancels.push(tag);
+                }
+            }
+            None => {
+                self.reads.remove(&tag);
+                self.unsent.retain(|unsent| *unsent != tag);
+            }
         }
         Some(over)
     }
+
+    /// Those whose time is over.
+    fn late(&mut self, now: Instant) -> Vec<Over> {
+        let late = self.reads.iter().filter(|(_, under)| under.deadline <= now);
+        let late: Vec<u32> = late.map(|(tag, _)| *tag).collect();
+        late.into_iter().filter_map(|tag| self.abandon(tag)).collect()
+    }
+
+    /// What a connection is to send: what was called off, and reads. `None` if it is not there any more.
+    fn due(&mut self, number: u32) -> Option<(Vec<u32>, Vec<(u32, Read)>)> {
+        let Self {
+            ways, reads, unsent, ..
+        } = self;
+        let carries = ways.last().is_some_and(|way| way.number == number);
+        let way = ways.iter_mut().find(|way| way.number == number)?;
+        let mut due = Vec::new();
+        while carries && way.sent < OUTSTANDING {
+            let Some(tag) = unsent.pop_front() else { break };
+            if let Some(under) = reads.get_mut(&tag) {
+                under.way = Some(number);
+                due.push((tag, under.read));
+                way.sent += 1;
+            }
+        }
+        Some((std::mem::take(&mut way.cancels), due))
+    }
 }
 
-impl Shared {
+/// How long the connection is silent at most: relays end those that are silent for long.
+const BEAT: Duration = Duration::from_secs(60);
+
+/// Longest time between two looks at deadlines.
+const LOOK: Duration = Duration::from_secs(1);
+
+impl Reads {
     fn is_lost(&self) -> bool {
         lock(&self.state).lost
+    }
+
+    /// Reads go by this connection from now on.
+    pub(crate) fn begin(&self, number: u32) {
+        lock(&self.state).ways.push(Way {
+            number,
+            sent: 0,
+            cancels: Vec::new(),
+        });
+        self.work.notify_all();
+    }
+
+    /// Nothing comes by a direct connection any more: what it leaves unanswered goes by another, before what is new.
+    pub(crate) fn over(&self, number: u32) {
+        let mut state = lock(&self.state);
+        state.ways.retain(|way| way.number != number);
+        let mut again = Vec::new();
+        state.reads.retain(|tag, under| {
+            let left = under.way == Some(number);
+            if left && under.done.is_some() {
+                under.way = None;
+                again.push(*tag);
+            }
+            !left || under.done.is_some()
+        });
+        again.into_iter().for_each(|tag| state.unsent.push_front(tag));
+        drop(state);
+        self.work.notify_all();
     }
 
     /// It is over: everything that waits fails.
@@ -259,7 +265,7 @@ impl Shared {
             let mut state = lock(&self.state);
             state.lost = true;
             state.unsent.clear();
-            state.cancels.clear();
+            state.ways.clear();
             std::mem::take(&mut state.reads)
         };
         self.work.notify_all();
@@ -271,125 +277,113 @@ impl Shared {
     }
 
     /// What an answer is for. A wrong number, or an answer given twice, breaks the protocol.
-    fn answered(&self, tag: u32) -> Result<Under, Error> {
+    fn answered(&self, tag: u32, number: u32) -> Result<Under, Error> {
+        const NOTHING: Error = Error::Protocol("an answer to nothing that was asked");
         let mut state = lock(&self.state);
-        if !state.reads.get(&tag).is_some_and(|under| under.sent) {
-            return Err(Error::Protocol("an answer to nothing that was asked"));
+        if !state.reads.get(&tag).is_some_and(|under| under.way == Some(number)) {
+            return Err(NOTHING);
         }
-        let full = state.sent == OUTSTANDING;
-        state.sent = state.sent.saturating_sub(1);
-        state.cancels.retain(|cancel| *cancel != tag);
+        let way = state.way(number).ok_or(NOTHING)?;
+        let full = way.sent == OUTSTANDING;
+        way.sent = way.sent.saturating_sub(1);
+        way.cancels.retain(|cancel| *cancel != tag);
         let under = state.reads.remove(&tag);
         drop(state);
         if full {
-            self.work.notify_one();
+            self.work.notify_all();
         }
-        under.ok_or(Error::Protocol("an answer to nothing that was asked"))
+        under.ok_or(NOTHING)
     }
-}
 
-/// How long the connection is silent at most: relays end those that are silent for long.
-const BEAT: Duration = Duration::from_secs(60);
-
-/// Longest time between two looks at deadlines.
-const LOOK: Duration = Duration::from_secs(1);
-
-fn send(shared: &Shared, writer: &mut Writer) -> Result<(), Error> {
-    let (mut looked, mut spoken) = (Instant::now(), Instant::now());
-    let mut state = lock(&shared.state);
-    while !state.lost {
-        let now = Instant::now();
-        if now.saturating_duration_since(looked) >= LOOK {
-            looked = now;
-            let late = state
-                .reads
-                .iter()
-                .filter(|(_, under)| under.deadline <= now)
-                .map(|(tag, _)| *tag);
-            let late: Vec<u32> = late.collect();
-            let late: Vec<Over> = late.into_iter().filter_map(|tag| state.abandon(tag)).collect();
-            if !late.is_empty() {
-                drop(state);
-                late.into_iter().for_each(|(done, _)| done(Err(TreeError::Timeout)));
-                state = lock(&shared.state);
+    /// Sends by a connection until it is over.
+    pub(crate) fn send(&self, line: &Line) -> Result<(), Error> {
+        let (mut looked, mut spoken) = (Instant::now(), Instant::now());
+        let mut state = lock(&self.state);
+        loop {
+            let now = Instant::now();
+            if now.saturating_duration_since(looked) >= LOOK {
+                looked = now;
+                let late = state.late(now);
+                if !late.is_empty() {
+                    drop(state);
+                    late.into_iter().for_each(|(done, _)| done(Err(TreeError::Timeout)));
+                    state = lock(&self.state);
+                    continue;
+                }
+            }
+            let Some((cancels, reads)) = state.due(line.number) else {
+                return Ok(());
+            };
+            let idle = spoken.elapsed() >= BEAT;
+            if cancels.is_empty() && reads.is_empty() && !idle {
+                let wait = if state.reads.is_empty() { BEAT } else { LOOK };
+                let woken = self.work.wait_timeout(state, wait);
+                state = woken.unwrap_or_else(PoisonError::into_inner).0;
                 continue;
             }
-        }
-        let cancels = std::mem::take(&mut state.cancels);
-        let mut reads = Vec::new();
-        while state.sent < OUTSTANDING {
-            let Some(tag) = state.unsent.pop_front() else { break };
-            if let Some(under) = state.reads.get_mut(&tag) {
-                under.sent = true;
-                reads.push((tag, under.read));
-                state.sent += 1;
+            drop(state);
+            spoken = Instant::now();
+            let mut writer = line.writer();
+            if idle {
+                writer.push(kind::PULSE, 0, &[0])?;
             }
+            for tag in cancels {
+                writer.push(kind::CANCEL, tag, &[0])?;
+            }
+            for (tag, read) in reads {
+                writer.push(kind::READ, tag, &read.encode())?;
+            }
+            writer.flush()?;
+            drop(writer);
+            state = lock(&self.state);
         }
-        let idle = spoken.elapsed() >= BEAT;
-        if cancels.is_empty() && reads.is_empty() && !idle {
-            let wait = if state.reads.is_empty() { BEAT } else { LOOK };
-            let woken = shared.work.wait_timeout(state, wait);
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
-            continue;
-        }
-        drop(state);
-        spoken = Instant::now();
-        if idle {
-            writer.push(kind::PULSE, 0, &[0])?;
-        }
-        for tag in cancels {
-            writer.push(kind::CANCEL, tag, &[0])?;
-        }
-        for (tag, read) in reads {
-            writer.push(kind::READ, tag, &read.encode())?;
-        }
-        writer.flush()?;
-        state = lock(&shared.state);
     }
-    drop(state);
-    writer.close()
+
+    /// An answer came by a connection.
+    pub(crate) fn came(&self, record: OwnedRecord, number: u32) -> Result<(), Error> {
+        let OwnedRecord {
+            kind,
+            stream,
+            buffer,
+            payload,
+        } = record;
+        let under = self.answered(stream, number)?;
+        if kind == kind::REFUSED {
+            let code = match buffer[payload] {
+                [code] => code,
+                _ => 0,
+            };
+            self.pool.give(buffer);
+            under.fail(message::error(code));
+            return Ok(());
+        }
+        let content = payload.start + CONTENT_HEADER..payload.end;
+        let (size, version) = match message::parse_content(&buffer[payload]) {
+            Some(header) if content.len() <= under.read.len as usize => header,
+            _ => {
+                under.fail(TreeError::Protocol("not the content that was asked for"));
+                return Err(Error::Protocol("not the content that was asked for"));
+            }
+        };
+        let Some(done) = under.done else {
+            self.pool.give(buffer);
+            return Ok(());
+        };
+        let chunk = Chunk {
+            data: self.pool.share(buffer, content),
+            size,
+            version,
+        };
+        done(chunk.checked(under.read.offset, under.read.len));
+        Ok(())
+    }
 }
 
-fn take(shared: &Shared, reader: &mut Reader) -> Result<(), Error> {
-    while let Some(OwnedRecord {
-        kind,
-        stream,
-        buffer,
-        payload,
-    }) = reader.next_owned(|_| shared.pool.take())?
-    {
-        match kind {
-            kind::CONTENT => {
-                let under = shared.answered(stream)?;
-                let content = payload.start + CONTENT_HEADER..payload.end;
-                let (size, version) = match message::parse_content(&buffer[payload]) {
-                    Some(header) if content.len() <= under.read.len as usize => header,
-                    _ => {
-                        under.fail(TreeError::Protocol("not the content that was asked for"));
-                        return Err(Error::Protocol("not the content that was asked for"));
-                    }
-                };
-                let Some(done) = under.done else {
-                    shared.pool.give(buffer);
-                    continue;
-                };
-                let chunk = Chunk {
-                    data: shared.pool.share(buffer, content),
-                    size,
-                    version,
-                };
-                done(chunk.checked(under.read.offset, under.read.len));
-            }
-            kind::REFUSED => {
-                let under = shared.answered(stream)?;
-                let code = match buffer[payload] {
-                    [code] => code,
-                    _ => 0,
-                };
-                shared.pool.give(buffer);
-                under.fail(message::error(code));
-            }
-            kind::PULSE => shared.pool.give(buffer),
+fn take(reads: &Reads, reader: &mut Reader, number: u32) -> Result<(), Error> {
+    while let Some(record) = reader.next_owned(|_| reads.pool.take())? {
+        match record.kind {
+            kind::CONTENT | kind::REFUSED => reads.came(record, number)?,
+            kind::PULSE => reads.pool.give(record.buffer),
             _ => return Err(Error::Protocol("a record that is no answer")),
         }
     }

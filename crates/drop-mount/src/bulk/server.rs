@@ -1,15 +1,15 @@
 //! The serving side: one thread hears, one reads and sends.
 
 use std::collections::VecDeque;
-use std::net::Shutdown;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::OUTSTANDING;
 use super::message::{self, CONTENT_HEADER, Read};
 use crate::grpc::Handles;
+use crate::line::Line;
 use crate::tree::{Call, RemoteTree, TreeError};
-use sealway_drop::link::{Connection, Reader, Writer};
+use sealway_drop::link::{Connection, Reader};
 use sealway_drop::wire::kind;
 use sealway_drop::{Error, lock};
 
@@ -21,36 +21,32 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// # Errors
 /// [`Error::Protocol`] if it breaks the rules, [`Error::Network`] and [`Error::Session`] if the connection fails.
 pub fn serve(connection: Connection, tree: &dyn RemoteTree, handles: &Handles) -> Result<(), Error> {
-    let stream = connection.stream()?;
-    let Connection {
-        mut reader, mut writer, ..
-    } = connection;
+    let (line, mut reader) = Line::new(connection)?;
     let requests = Requests::default();
     std::thread::scope(|scope| {
         let answering = scope.spawn(|| {
-            let result = answer(&mut writer, &requests, tree, handles);
+            let result = answer(&line, &requests, tree, handles);
             if result.is_err() {
                 // Wakes the thread that hears.
-                let _ = stream.shutdown(Shutdown::Both);
+                line.end();
             }
             result
         });
         let heard = listen(&mut reader, &requests);
         requests.end();
         if heard.is_err() {
-            let _ = stream.shutdown(Shutdown::Both);
+            line.end();
         }
         let answered = answering
             .join()
             .unwrap_or(Err(Error::Protocol("a thread of this end failed")));
-        let _ = stream.shutdown(Shutdown::Both);
         heard.and(answered)
     })
 }
 
 /// Reads that wait. Nothing is held for them but what they ask for.
 #[derive(Default)]
-struct Requests {
+pub(crate) struct Requests {
     state: Mutex<State>,
     more: Condvar,
 }
@@ -68,6 +64,16 @@ struct Waiting {
 }
 
 impl Requests {
+    /// A record of the end that mounts.
+    pub(crate) fn hear(&self, kind: u8, tag: u32, payload: &[u8]) -> Result<(), Error> {
+        if kind == kind::CANCEL {
+            self.cancel(tag);
+            return Ok(());
+        }
+        let read = Read::parse(payload).ok_or(Error::Protocol("a read that cannot be read"))?;
+        self.add(tag, read)
+    }
+
     fn add(&self, tag: u32, read: Read) -> Result<(), Error> {
         let mut state = lock(&self.state);
         // One that is being answered has left the queue, so this never counts more than the other end does.
@@ -94,7 +100,8 @@ impl Requests {
         }
     }
 
-    fn end(&self) {
+    /// Nobody wants answers any more.
+    pub(crate) fn end(&self) {
         lock(&self.state).ended = true;
         self.more.notify_all();
     }
@@ -112,11 +119,7 @@ impl Requests {
 fn listen(reader: &mut Reader, requests: &Requests) -> Result<(), Error> {
     while let Some(record) = reader.next()? {
         match record.kind {
-            kind::READ => {
-                let read = Read::parse(record.payload).ok_or(Error::Protocol("a read that cannot be read"))?;
-                requests.add(record.stream, read)?;
-            }
-            kind::CANCEL => requests.cancel(record.stream),
+            kind::READ | kind::CANCEL => requests.hear(record.kind, record.stream, record.payload)?,
             kind::PULSE => {}
             _ => return Err(Error::Protocol("a record that is no read")),
         }
@@ -124,8 +127,10 @@ fn listen(reader: &mut Reader, requests: &Requests) -> Result<(), Error> {
     Ok(())
 }
 
-fn answer(writer: &mut Writer, requests: &Requests, tree: &dyn RemoteTree, handles: &Handles) -> Result<(), Error> {
+/// Answers what waits by this connection, until nobody wants it any more.
+pub(crate) fn answer(line: &Line, requests: &Requests, tree: &dyn RemoteTree, handles: &Handles) -> Result<(), Error> {
     while let Some(Waiting { tag, read, cancelled }) = requests.next() {
+        let mut writer = line.writer();
         let room = CONTENT_HEADER + read.len as usize;
         let sent = writer.record(kind::CONTENT, tag, room, |room| {
             if cancelled {

@@ -1,18 +1,15 @@
-//! The side that mounts: one thread sends, one takes the answers.
+//! The side that mounts: of each connection one thread sends, one takes the answers.
 
-use std::collections::{HashMap, VecDeque};
-use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-
-use super::message::{self, WRITE_HEADER, WriteHeader};
+use super::asked::{Asked, Message};
+use super::message::{self, WriteHeader};
+use crate::line::{Line, spawn};
 use crate::tree::{
     Attr, Call, Change, Changed, EventSink, Extent, MAX_WRITE, Opened, Page, ReadDone, ReadRequest, RemoteTree, Space,
     Subscription, TreeError, TreePath, WriteDone, WriteRequest,
 };
-use sealway_drop::link::{Connection, Reader, Writer};
+use sealway_drop::link::{Connection, Reader};
 use sealway_drop::wire::kind;
 use sealway_drop::{Error, lock};
 
@@ -21,30 +18,8 @@ use sealway_drop::{Error, lock};
 /// Should that connection be lost, what waits for answers fails with [`TreeError::Lost`], and so does everything from then on.
 pub struct ChangingTree<T> {
     control: Arc<T>,
-    shared: Arc<Shared>,
-    stream: TcpStream,
-}
-
-#[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
-    /// Something is to be sent, or it is over.
-    work: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    next: u32,
-    waiting: HashMap<u32, Done>,
-    unsent: VecDeque<(u32, Message)>,
-    lost: bool,
-}
-
-type Done = Box<dyn FnOnce(Result<Changed, TreeError>) + Send>;
-
-enum Message {
-    Change(Vec<u8>),
-    Write(WriteHeader, Bytes),
+    asked: Arc<Asked>,
+    line: Arc<Line>,
 }
 
 impl<T: RemoteTree> ChangingTree<T> {
@@ -53,49 +28,45 @@ impl<T: RemoteTree> ChangingTree<T> {
     /// # Errors
     /// [`Error::Network`] if the system gives no second handle to the stream or no threads.
     pub fn new(control: T, connection: Connection) -> Result<Self, Error> {
-        let stream = connection.stream()?;
-        let Connection {
-            mut reader, mut writer, ..
-        } = connection;
+        let (line, mut reader) = Line::new(connection)?;
         let tree = Self {
             control: Arc::new(control),
-            shared: Arc::default(),
-            stream,
+            asked: Arc::default(),
+            line: Arc::new(line),
         };
-        let shared = Arc::clone(&tree.shared);
+        tree.asked.begin(tree.line.number);
+        let (asked, line) = (tree.asked.clone(), tree.line.clone());
         spawn("change-send", move || {
-            if let Err(error) = send(&shared, &mut writer) {
+            if let Err(error) = asked.send(&line).and_then(|()| line.writer().close()) {
                 tracing::debug!(%error, "sending changes");
             }
-            shared.lose();
+            asked.lose();
         })?;
-        let (shared, stream) = (Arc::clone(&tree.shared), tree.stream.try_clone());
+        let (asked, line) = (tree.asked.clone(), tree.line.clone());
         spawn("change-take", move || {
-            if let Err(error) = take(&shared, &mut reader)
-                && !shared.is_lost()
+            if let Err(error) = take(&asked, &mut reader, line.number)
+                && !asked.is_lost()
             {
                 tracing::warn!(%error, "the connection for changes is lost");
             }
-            shared.lose();
+            asked.lose();
             // The other end is not to wait for an end that will not come.
-            if let Ok(stream) = stream {
-                let _ = stream.shutdown(Shutdown::Both);
-            }
+            line.end();
         })?;
         Ok(tree)
+    }
+
+    /// What may go by direct connections too, where the other end knows changes that come twice.
+    pub fn asked(&self) -> Arc<Asked> {
+        self.asked.clone()
     }
 }
 
 impl<T> Drop for ChangingTree<T> {
     fn drop(&mut self) {
-        self.shared.lose();
-        let _ = self.stream.shutdown(Shutdown::Both);
+        self.asked.lose();
+        self.line.end();
     }
-}
-
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
-    let thread = std::thread::Builder::new().name(name.into()).spawn(work);
-    thread.map(drop).map_err(Error::network("starting threads"))
 }
 
 impl<T: RemoteTree> RemoteTree for ChangingTree<T> {
@@ -147,8 +118,8 @@ impl<T: RemoteTree> RemoteTree for ChangingTree<T> {
                 control.close(opened.handle);
             }
         };
-        self.shared
-            .submit(Message::Change(message::encode(change)), Box::new(done));
+        self.asked
+            .submit(Message::Change(message::encode(change).into()), Box::new(done));
         let cancelled = Arc::clone(&slot);
         let _hook = call.cancel.on_cancel(move || cancelled.give_up());
         slot.wait(call)
@@ -166,11 +137,11 @@ impl<T: RemoteTree> RemoteTree for ChangingTree<T> {
         }
         let header = WriteHeader { handle, offset, append };
         let done = move |result: Result<Changed, TreeError>| done(result.and_then(Changed::attr));
-        self.shared.submit(Message::Write(header, data), Box::new(done));
+        self.asked.submit(Message::Write(header, data), Box::new(done));
     }
 
     fn is_alive(&self) -> bool {
-        self.control.is_alive() && !self.shared.is_lost()
+        self.control.is_alive() && !self.asked.is_lost()
     }
 }
 
@@ -223,91 +194,10 @@ impl Slot {
     }
 }
 
-impl Shared {
-    fn is_lost(&self) -> bool {
-        lock(&self.state).lost
-    }
-
-    fn submit(&self, message: Message, done: Done) {
-        let mut state = lock(&self.state);
-        if state.lost {
-            drop(state);
-            return done(Err(TreeError::Lost));
-        }
-        while state.waiting.contains_key(&state.next) {
-            state.next = state.next.wrapping_add(1);
-        }
-        let tag = state.next;
-        state.next = tag.wrapping_add(1);
-        state.waiting.insert(tag, done);
-        state.unsent.push_back((tag, message));
-        drop(state);
-        self.work.notify_one();
-    }
-
-    /// It is over: everything that waits fails.
-    fn lose(&self) {
-        let waiting = {
-            let mut state = lock(&self.state);
-            state.lost = true;
-            state.unsent.clear();
-            std::mem::take(&mut state.waiting)
-        };
-        self.work.notify_all();
-        for done in waiting.into_values() {
-            done(Err(TreeError::Lost));
-        }
-    }
-}
-
-/// How long the connection is silent at most: relays end those that are silent for long.
-const BEAT: Duration = Duration::from_secs(60);
-
-fn send(shared: &Shared, writer: &mut Writer) -> Result<(), Error> {
-    let mut spoken = Instant::now();
-    let mut state = lock(&shared.state);
-    while !state.lost {
-        let messages = std::mem::take(&mut state.unsent);
-        let idle = spoken.elapsed() >= BEAT;
-        if messages.is_empty() && !idle {
-            let woken = shared.work.wait_timeout(state, BEAT);
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
-            continue;
-        }
-        drop(state);
-        spoken = Instant::now();
-        if messages.is_empty() {
-            writer.push(kind::PULSE, 0, &[0])?;
-        }
-        for (tag, message) in messages {
-            match message {
-                Message::Change(payload) => writer.push(kind::CHANGE, tag, &payload)?,
-                Message::Write(header, data) => {
-                    let len = WRITE_HEADER + data.len();
-                    writer.record::<Error>(kind::WRITE, tag, len, |room| {
-                        let (front, rest) = room.split_at_mut(WRITE_HEADER);
-                        front.copy_from_slice(&header.encode());
-                        rest.copy_from_slice(&data);
-                        Ok(len)
-                    })?;
-                }
-            }
-        }
-        writer.flush()?;
-        state = lock(&shared.state);
-    }
-    drop(state);
-    writer.close()
-}
-
-fn take(shared: &Shared, reader: &mut Reader) -> Result<(), Error> {
+fn take(asked: &Asked, reader: &mut Reader, number: u32) -> Result<(), Error> {
     while let Some(record) = reader.next()? {
         match record.kind {
-            kind::CHANGED => {
-                let done = lock(&shared.state).waiting.remove(&record.stream);
-                let done = done.ok_or(Error::Protocol("an answer to nothing that was asked"))?;
-                done(message::parse_answer(record.payload));
-            }
+            kind::CHANGED => asked.came(record.stream, record.payload, number)?,
             kind::PULSE => {}
             _ => return Err(Error::Protocol("a record that is no answer")),
         }

@@ -1,18 +1,21 @@
-//! The side that serves: one thread hears, does what it hears, and answers.
+//! The side that serves: one thread of each connection hears, does what it hears, and answers.
 //!
-//! What the other end sends faster than it is done waits in the connection, so nothing is held here but one message.
+//! What the other end sends faster than it is done waits in the connection, so nothing is held here but one message; of a direct
+//! connection, on which more than changes comes, as much as may be unanswered.
 
-use std::net::Shutdown;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::thread::Scope;
 
 use super::message::{self, WriteHeader};
+use super::order::{Order, Turn};
 use crate::grpc::{Handles, ServeOptions};
+use crate::line::Line;
 use crate::local::{LocalTree, Own};
 use crate::tree::{Change, Changed, Lock, Place, RemoteTree, TreeError};
-use sealway_drop::link::{Connection, Reader, Writer};
+use sealway_drop::Error;
+use sealway_drop::link::{Connection, Reader};
 use sealway_drop::wire::kind;
-use sealway_drop::{Error, lock};
 
 /// Files that are brought to the disk beside what follows, at a time; further ones hold up what follows.
 const SYNCS: usize = 8;
@@ -22,75 +25,91 @@ const SYNCS: usize = 8;
 ///
 /// # Errors
 /// [`Error::Protocol`] if it breaks the rules, [`Error::Network`] and [`Error::Session`] if the connection fails.
-pub fn serve(connection: Connection, tree: Arc<LocalTree>, own: &Own, handles: &Handles) -> Result<(), Error> {
-    let stream = connection.stream()?;
-    let Connection { mut reader, writer, .. } = connection;
-    let serving = Serving {
-        tree,
-        own,
-        handles,
-        writer: Mutex::new(writer),
-        syncs: AtomicUsize::new(0),
-    };
-    let result = std::thread::scope(|scope| serving.run(&mut reader, scope));
-    let _ = stream.shutdown(Shutdown::Both);
-    // The service of the session may have ended before, and closed what was open by then.
-    for handle in handles.take() {
-        serving.tree.close(handle);
-    }
-    result
+pub fn serve(connection: Connection, tree: Arc<LocalTree>, own: Arc<Own>, handles: Arc<Handles>) -> Result<(), Error> {
+    Serving::new(tree, own, handles, false).serve(connection)
 }
 
-struct Serving<'a> {
+/// Changes of one session.
+pub struct Serving {
     tree: Arc<LocalTree>,
-    own: &'a Own,
-    handles: &'a Handles,
-    writer: Mutex<Writer>,
+    own: Arc<Own>,
+    handles: Arc<Handles>,
+    /// Where they may come by several connections.
+    order: Option<Order>,
     syncs: AtomicUsize,
 }
 
-impl Serving<'_> {
-    fn run<'scope>(
+/// What a record asks for.
+enum Wanted<'a> {
+    Write(WriteHeader, &'a [u8]),
+    Change(Change),
+    /// What no folder can do.
+    Refused(TreeError),
+}
+
+impl Wanted<'_> {
+    fn parse(kind: u8, payload: &[u8]) -> Result<Wanted<'_>, Error> {
+        if kind == kind::WRITE {
+            let write = WriteHeader::parse(payload).ok_or(Error::Protocol("a write that cannot be read"))?;
+            return Ok(Wanted::Write(write.0, write.1));
+        }
+        let change = message::parse(payload).ok_or(Error::Protocol("a change that cannot be read"))?;
+        Ok(change.map_or_else(Wanted::Refused, Wanted::Change))
+    }
+}
+
+impl Serving {
+    /// `several`: they may come by direct connections too, and are numbered for that.
+    pub fn new(tree: Arc<LocalTree>, own: Arc<Own>, handles: Arc<Handles>, several: bool) -> Self {
+        Self {
+            tree,
+            own,
+            handles,
+            order: several.then(Order::default),
+            syncs: AtomicUsize::new(0),
+        }
+    }
+
+    /// As [`serve`], of the first connection; with it all of the changes end.
+    ///
+    /// # Errors
+    /// As [`serve`].
+    pub fn serve(&self, connection: Connection) -> Result<(), Error> {
+        let (line, mut reader) = Line::new(connection)?;
+        let line = Arc::new(line);
+        let result = std::thread::scope(|scope| self.listen(&mut reader, &line, scope));
+        line.end();
+        self.end();
+        // The service of the session may have ended before, and closed what was open by then.
+        for handle in self.handles.take() {
+            self.tree.close(handle);
+        }
+        result
+    }
+
+    /// Nothing more is changed. Waits for the change at hand, if it came by a direct connection.
+    pub(crate) fn end(&self) {
+        if let Some(order) = &self.order {
+            order.end();
+        }
+    }
+
+    /// A direct connection is over.
+    pub(crate) fn look(&self) {
+        if let Some(order) = &self.order {
+            order.look();
+        }
+    }
+
+    fn listen<'scope>(
         &'scope self,
         reader: &mut Reader,
-        scope: &'scope std::thread::Scope<'scope, '_>,
+        line: &Arc<Line>,
+        scope: &'scope Scope<'scope, '_>,
     ) -> Result<(), Error> {
         while let Some(record) = reader.next()? {
-            let tag = record.stream;
             match record.kind {
-                kind::WRITE => {
-                    let write = WriteHeader::parse(record.payload);
-                    let (header, data) = write.ok_or(Error::Protocol("a write that cannot be read"))?;
-                    self.answer(tag, &self.write(header, data))?;
-                }
-                kind::CHANGE => {
-                    let change = message::parse(record.payload);
-                    let change = change.ok_or(Error::Protocol("a change that cannot be read"))?;
-                    let change = match change {
-                        Ok(change) => change,
-                        Err(error) => {
-                            self.answer(tag, &Err(error))?;
-                            continue;
-                        }
-                    };
-                    let beside = matches!(change, Change::Sync(..)) && self.syncs.load(Ordering::SeqCst) < SYNCS;
-                    if !beside {
-                        self.answer(tag, &self.change(&change))?;
-                        continue;
-                    }
-                    self.syncs.fetch_add(1, Ordering::SeqCst);
-                    let work = move || {
-                        let answer = self.change(&change);
-                        self.syncs.fetch_sub(1, Ordering::SeqCst);
-                        // Who hears gets to know it too.
-                        let _ = self.answer(tag, &answer);
-                    };
-                    let thread = std::thread::Builder::new().name("bring-to-disk".into());
-                    if thread.spawn_scoped(scope, work).is_err() {
-                        self.syncs.fetch_sub(1, Ordering::SeqCst);
-                        self.answer(tag, &Err(TreeError::Limit))?;
-                    }
-                }
+                kind::WRITE | kind::CHANGE => self.hear((record.kind, record.stream, record.payload), line, scope)?,
                 kind::PULSE => {}
                 _ => return Err(Error::Protocol("a record that is no change")),
             }
@@ -98,11 +117,70 @@ impl Serving<'_> {
         Ok(())
     }
 
-    fn answer(&self, tag: u32, answer: &Result<Changed, TreeError>) -> Result<(), Error> {
-        let payload = message::encode_answer(answer);
-        let mut writer = lock(&self.writer);
-        writer.push(kind::CHANGED, tag, &payload)?;
-        writer.flush()
+    /// Does what one record asks for, when it is its turn, and answers.
+    pub(crate) fn hear<'scope>(
+        &'scope self,
+        (kind, tag, payload): (u8, u32, &[u8]),
+        line: &Arc<Line>,
+        scope: &'scope Scope<'scope, '_>,
+    ) -> Result<(), Error> {
+        let wanted = Wanted::parse(kind, payload)?;
+        let turn = match self.order.as_ref().map(|order| order.turn(tag, line)).transpose()? {
+            Some(Turn::Now(now)) => Some(now),
+            Some(Turn::Answered(answer)) => return line.say(kind::CHANGED, tag, &answer),
+            Some(Turn::Passed) => return Ok(()),
+            None => None,
+        };
+        let answer = match wanted {
+            Wanted::Change(change @ Change::Sync(..)) if self.syncs.load(Ordering::SeqCst) < SYNCS => {
+                if let Some(now) = turn {
+                    now.beside(line.clone());
+                }
+                return self.beside(change, tag, line, scope);
+            }
+            Wanted::Write(header, data) => self.write(header, data),
+            Wanted::Change(change) => self.change(&change),
+            Wanted::Refused(error) => Err(error),
+        };
+        let answer = message::encode_answer(&answer);
+        if let Some(now) = turn {
+            now.answered(&answer);
+        }
+        line.say(kind::CHANGED, tag, &answer)
+    }
+
+    /// Does a change beside what follows.
+    fn beside<'scope>(
+        &'scope self,
+        change: Change,
+        tag: u32,
+        line: &Arc<Line>,
+        scope: &'scope Scope<'scope, '_>,
+    ) -> Result<(), Error> {
+        let answer = move |answer: Result<Changed, TreeError>, line: &Arc<Line>| {
+            let answer = message::encode_answer(&answer);
+            let lines = match &self.order {
+                Some(order) => order.answered(tag, &answer),
+                None => vec![line.clone()],
+            };
+            for line in lines {
+                // Who hears gets to know it too.
+                let _ = line.say(kind::CHANGED, tag, &answer);
+            }
+        };
+        self.syncs.fetch_add(1, Ordering::SeqCst);
+        let of = line.clone();
+        let work = move || {
+            let changed = self.change(&change);
+            self.syncs.fetch_sub(1, Ordering::SeqCst);
+            answer(changed, &of);
+        };
+        let thread = std::thread::Builder::new().name("bring-to-disk".into());
+        if thread.spawn_scoped(scope, work).is_err() {
+            self.syncs.fetch_sub(1, Ordering::SeqCst);
+            answer(Err(TreeError::Limit), line);
+        }
+        Ok(())
     }
 
     fn write(&self, header: WriteHeader, data: &[u8]) -> Result<Changed, TreeError> {

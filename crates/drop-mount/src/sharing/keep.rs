@@ -1,6 +1,6 @@
 //! Sharing that goes on: an end that was lost is found again, and a port serves several.
 
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -36,6 +36,9 @@ pub trait Telling: Sync {
 
     /// What was asked for stands, at every session but those after a loss.
     fn ready(&self, ready: Ready);
+
+    /// Content goes directly to this address from now on, or, with `None`, through the relay again.
+    fn path(&self, direct: Option<SocketAddr>);
 
     /// The other end was lost for this reason. It is tried again, or waited for, for so long.
     fn lost(&self, why: &Error, time: Duration);
@@ -190,7 +193,8 @@ impl Keeper<'_> {
                 false => self.telling.ready(ready),
                 true => self.telling.again(),
             };
-            let error = match life.session(connected, self.cancel, &stands, &ready) {
+            let path = |direct| self.telling.path(direct);
+            let error = match life.session(connected, self.cancel, &stands, &ready, &path) {
                 Err(error) if life.goes_on(&error) && !self.cancel.is_set() => error,
                 result => break result,
             };

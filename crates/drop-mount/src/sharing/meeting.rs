@@ -15,12 +15,14 @@ pub(super) struct Theirs {
     pub(super) again: bool,
     /// Whether it changes what it mounts.
     pub(super) writes: bool,
+    /// Whether it looks for direct paths.
+    pub(super) direct: bool,
 }
 
-/// `None` if the other end is done already.
+/// `None` if the other end is done already. `again` and `direct`: whether this end can come together again, and looks for direct paths.
 pub(super) fn meet(
     options: &Options,
-    again: bool,
+    (again, direct): (bool, bool),
     reader: &mut Reader,
     writer: &mut Writer,
 ) -> Result<Option<Theirs>, Error> {
@@ -42,7 +44,7 @@ pub(super) fn meet(
         } else {
             0
         },
-        direct: false,
+        direct,
     };
     let Some(hello) = greet_or_part(writer, reader, ours)? else {
         return Ok(None);
@@ -77,5 +79,6 @@ pub(super) fn meet(
         bulk: hello.bulk,
         again: hello.again,
         writes: hello.writes == changes::VERSION,
+        direct: hello.direct,
     }))
 }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+use crate::bulk;
+use crate::changes::Serving;
 use crate::grpc::Handles;
-use crate::local::{LocalTree, Own};
+use crate::line::spawn;
 use crate::tree::RemoteTree;
-use crate::{bulk, changes};
 use sealway_drop::Error;
 use sealway_drop::link::Connection;
 
@@ -17,44 +18,46 @@ const LAST_CHANGE: Duration = Duration::from_secs(30);
 /// The thread that changes the folder for the other end. It is waited for when this is dropped, for [`LAST_CHANGE`] at most: nothing
 /// is changed after a session has ended. Its connection must have been shut down before.
 pub(super) struct Changing {
+    /// Of what may come by direct connections too.
+    over: Box<dyn Fn() + Send>,
     /// Nothing is ever sent: it ends with the thread.
     ended: Receiver<()>,
 }
 
 impl Changing {
-    fn start(work: impl FnOnce() + Send + 'static) -> Result<Self, Error> {
+    fn start(over: impl Fn() + Send + 'static, work: impl FnOnce() + Send + 'static) -> Result<Self, Error> {
         let (working, ended) = channel();
         let working = move || {
             work();
             drop(working);
         };
-        let thread = std::thread::Builder::new().name("change-serve".into()).spawn(working);
-        thread
-            .map(|_| Self { ended })
-            .map_err(Error::network("starting threads"))
+        spawn("change-serve", working)?;
+        Ok(Self {
+            over: Box::new(over),
+            ended,
+        })
     }
 }
 
 impl Drop for Changing {
     fn drop(&mut self) {
+        (self.over)();
         if let Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(LAST_CHANGE) {
             tracing::warn!("the last change of the other end is still being made, though its session has ended");
         }
     }
 }
 
-pub(super) fn serve_changes(
-    connection: Connection,
-    tree: Arc<LocalTree>,
-    handles: Arc<Handles>,
-) -> Result<Changing, Error> {
-    let own = Arc::new(Own::new(tree.clone()));
-    handles.set_own(own.clone());
-    Changing::start(move || {
-        if let Err(error) = changes::serve(connection, tree, &own, &handles) {
-            tracing::debug!(%error, "serving changes ended");
-        }
-    })
+pub(super) fn serve_changes(connection: Connection, serving: Arc<Serving>) -> Result<Changing, Error> {
+    let of = serving.clone();
+    Changing::start(
+        move || of.end(),
+        move || {
+            if let Err(error) = serving.serve(connection) {
+                tracing::debug!(%error, "serving changes ended");
+            }
+        },
+    )
 }
 
 pub(super) fn serve_content(
@@ -67,8 +70,7 @@ pub(super) fn serve_content(
             tracing::debug!(%error, "serving content ended");
         }
     };
-    let thread = std::thread::Builder::new().name("bulk-serve".into()).spawn(serving);
-    thread.map(drop).map_err(Error::network("starting threads"))
+    spawn("bulk-serve", serving)
 }
 
 #[cfg(test)]
@@ -82,11 +84,12 @@ mod tests {
         let (started, has_started) = channel();
         let done = Arc::new(AtomicBool::new(false));
         let doing = done.clone();
-        let changing = Changing::start(move || {
+        let work = move || {
             started.send(()).unwrap_or(());
             std::thread::sleep(Duration::from_millis(300));
             doing.store(true, Ordering::SeqCst);
-        });
+        };
+        let changing = Changing::start(|| (), work);
         has_started.recv().unwrap();
         drop(changing.unwrap());
         assert!(done.load(Ordering::SeqCst));

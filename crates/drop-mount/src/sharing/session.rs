@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -13,16 +13,19 @@ use tokio::task::JoinHandle;
 
 use super::ending::Ending;
 use super::meeting::{Theirs, meet};
+use super::paths::Paths;
 use super::serving::{Changing, serve_changes, serve_content};
 use super::{FolderError, Options, Ready};
+use crate::beside::Beside;
 use crate::bulk::BulkTree;
-use crate::changes::ChangingTree;
+use crate::changes::{ChangingTree, Serving};
 use crate::fuse::Mount;
 use crate::grpc::stream::SealedStream;
 use crate::grpc::{GrpcTree, Handles, ServeOptions, serve_with};
-use crate::local::{LocalOptions, LocalTree};
+use crate::local::{LocalOptions, LocalTree, Own};
 use crate::tree::{LastingTree, RemoteTree, TreeError};
 use sealway_drop::cancel::{Cancel, Watch};
+use sealway_drop::link::direct::{Addresses, Direct, Notes};
 use sealway_drop::link::{Connected, Connection, Connections, Reader, Writer};
 use sealway_drop::wire::control::{self, Body};
 use sealway_drop::wire::kind;
@@ -99,6 +102,8 @@ impl Drop for Threads {
 #[derive(Default)]
 struct Standing {
     connections: Vec<HangUp>,
+    /// Direct connections, which end with it too.
+    paths: Paths,
     /// Waited for, which needs its connection to have ended: after them.
     changing: Option<Changing>,
     serving: Option<Aborted>,
@@ -156,15 +161,17 @@ impl<'a> Life<'a> {
     }
 
     /// Shares and mounts over this session until it ends. `stands` is given the line on which the ends talk, `ready` told once
-    /// everything stands. What is mounted stays if [`Life::goes_on`] says so of the error.
+    /// everything stands, `path` by what path content goes. What is mounted stays if [`Life::goes_on`] says so of the error.
     pub(super) fn session(
         &self,
         connected: Connected,
         cancel: &Cancel,
         stands: &dyn Fn(TcpStream),
         ready: &dyn Fn(Ready),
+        path: &(dyn Fn(Option<SocketAddr>) + Sync),
     ) -> Result<(), Error> {
         let Connected { peered, data } = connected;
+        let direct = self.options.direct.clone().and_then(|ways| data.direct(ways));
         let (mut control, here) = (peered.connection, peered.session.role());
         let (line, wakes) = (control.stream()?, Arc::new(control.stream()?));
         stands(control.stream()?);
@@ -175,7 +182,7 @@ impl<'a> Life<'a> {
             self.gone.on_cancel(move || drop(of_gone.shutdown(Shutdown::Read))),
         );
         control.release();
-        let met = self.meet(&mut control.reader, &mut control.writer);
+        let met = self.meet(direct.is_some(), &mut control.reader, &mut control.writer);
         drop(woken);
         let stopped = || cancel.is_set() || self.gone.is_set();
         let theirs = match met {
@@ -192,22 +199,18 @@ impl<'a> Life<'a> {
         let (told, of_gone) = (ending.clone(), ending.clone());
         let _told = cancel.on_cancel(move || told.set(Ok(())));
         let _gone = self.gone.on_cancel(move || of_gone.set(Ok(())));
-        let Connection {
-            mut reader, mut writer, ..
-        } = control;
+        let direct = direct.filter(|_| theirs.direct);
+        let Connection { mut reader, writer, .. } = control;
+        let writer = Mutex::new(writer);
         std::thread::scope(|scope| {
             let line = HangUp(line);
-            let hearing = ending.clone();
+            let (hearing, notes) = (ending.clone(), direct.as_ref().map(Direct::notes));
             scope.spawn(move || {
-                let end = match hear(&mut reader) {
-                    Ok(None) => Ok(()),
-                    Ok(Some(_)) => Err(Error::Protocol("a message out of place")),
-                    Err(error) => Err(error),
-                };
+                let end = listen(&mut reader, notes.as_ref());
                 hearing.set_heard(if cancel.is_set() { Ok(()) } else { end });
             });
-            let open = |wanted: &[u32]| data.open_only(wanted, cancel);
-            let (standing, failed) = match self.stand(&theirs, (here, peered.peer_key), open, &ending, cancel) {
+            let open = |wanted: &[u32]| data.open_only_beside(wanted, direct.as_ref(), cancel);
+            let (mut standing, failed) = match self.stand(&theirs, (here, peered.peer_key), open, &ending, cancel) {
                 Ok(standing) => (Some(standing), None),
                 Err(error) => {
                     // Perhaps because the other end is done, or gave up, and is about to say so.
@@ -217,9 +220,23 @@ impl<'a> Life<'a> {
                     (None, Some(error))
                 }
             };
-            if let Some(standing) = &standing {
+            if let Some(standing) = &mut standing {
                 ready(standing.ready);
-                keep(&ending, &mut writer, &line);
+                let looking = direct.map(|direct| {
+                    let say = |ours: &Addresses| say(&mut lock(&writer), Body::Paths(ours.into()));
+                    let of = ending.clone();
+                    // When all ends, so do direct connections: that is no news.
+                    let told = move |direct| {
+                        if !of.is_over() {
+                            path(direct)
+                        }
+                    };
+                    standing.paths.look(direct, cancel, scope, say, told)
+                });
+                keep(&ending, &writer, &line);
+                if let Some(notes) = looking {
+                    notes.stop();
+                }
             }
             if !stopped() {
                 // When everything ends at once, the first connection says why.
@@ -241,10 +258,10 @@ impl<'a> Life<'a> {
             }
             self.end();
             if let (Err(error), false) = (&result, ending.has_heard()) {
-                let _ = say(&mut writer, Body::Stop(control::Stop::of(error)));
+                let _ = say(&mut lock(&writer), Body::Stop(control::Stop::of(error)));
             }
             // The connections of what the other end has mounted stay until it has let go.
-            if writer.close().is_ok() && !ending.wait_heard(FAREWELL) {
+            if lock(&writer).close().is_ok() && !ending.wait_heard(FAREWELL) {
                 tracing::debug!("the other end does not say that it is done");
             }
             drop(standing);
@@ -279,13 +296,17 @@ impl<'a> Life<'a> {
             .flatten()
             .flatten()
             .collect();
-        let (mut came, _watched) = collect(&open(&wanted), &wanted, options.gather, ending, cancel)?;
+        let connections = open(&wanted);
+        let (mut came, _watched) = collect(&connections, &wanted, options.gather, ending, cancel)?;
         let missing = || Error::Protocol("a connection did not come up");
         let Some(runtime) = self.threads.0.as_ref().map(|runtime| runtime.handle().clone()) else {
             return Err(Error::Protocol("a thread of this end failed"));
         };
         let _inside = runtime.enter();
         let mut standing = Standing::default();
+        if theirs.direct {
+            standing.paths.connections = Some(connections);
+        }
         for connection in came.values() {
             standing.connections.push(HangUp(connection.stream()?));
         }
@@ -296,8 +317,13 @@ impl<'a> Life<'a> {
                 serve_content(connection, tree.clone(), handles.clone())?;
             }
             if let Some(connection) = came.remove(&ours.2) {
-                standing.changing = Some(serve_changes(connection, tree.clone(), handles.clone())?);
+                let own = Arc::new(Own::new(tree.clone()));
+                handles.set_own(own.clone());
+                let serving = Arc::new(Serving::new(tree.clone(), own, handles.clone(), theirs.direct));
+                standing.paths.beside.changes = Some(serving.clone());
+                standing.changing = Some(serve_changes(connection, serving)?);
             }
+            standing.paths.beside.content = Some((tree.clone(), handles.clone()));
             let (tree, ending) = (tree.clone(), ending.clone());
             let serving = ServeOptions {
                 keepalive: options.keepalive,
@@ -314,27 +340,34 @@ impl<'a> Life<'a> {
         }
         if let (true, Some(path)) = (mounts, &options.mount) {
             let stream = sealed(came.remove(&others.0).ok_or_else(missing)?)?;
-            let tree = self.tree(&runtime, stream, (came.remove(&others.1), came.remove(&others.2)))?;
+            let beside = &mut standing.paths.beside;
+            let tree = self.tree(
+                &runtime,
+                stream,
+                (came.remove(&others.1), came.remove(&others.2)),
+                beside,
+            )?;
             standing.ready.copies = self.mount(tree, path, peer_key, ending)?;
         }
         Ok(standing)
     }
 
-    /// The tree of the other end.
+    /// The tree of the other end. What of it may go by direct connections is put `beside`.
     fn tree(
         &self,
         runtime: &Handle,
         stream: SealedStream<tokio::net::TcpStream>,
         (content, changes): (Option<Connection>, Option<Connection>),
+        beside: &mut Beside,
     ) -> Result<Arc<dyn RemoteTree>, Error> {
         let service = GrpcTree::connect_with(stream, self.options.keepalive);
         let tree = runtime.block_on(service)?;
-        Ok(match (content, changes) {
-            (Some(content), Some(changes)) => Arc::new(ChangingTree::new(BulkTree::new(tree, content)?, changes)?),
-            (None, Some(changes)) => Arc::new(ChangingTree::new(tree, changes)?),
-            (Some(content), None) => Arc::new(BulkTree::new(tree, content)?),
-            (None, None) => Arc::new(tree),
-        })
+        let Some(content) = content else {
+            return changing(tree, changes, beside);
+        };
+        let tree = BulkTree::new(tree, content)?;
+        beside.reads = Some(tree.reads());
+        changing(tree, changes, beside)
     }
 
     /// Mounts the tree of the other end, or gives it to what is mounted already.
@@ -377,12 +410,38 @@ impl<'a> Life<'a> {
     }
 
     /// `None` if the other end is done already.
-    fn meet(&self, reader: &mut Reader, writer: &mut Writer) -> Result<Option<Theirs>, Error> {
-        let theirs = meet(self.options, self.again, reader, writer)?;
-        if let Some(theirs) = &theirs {
+    fn meet(&self, direct: bool, reader: &mut Reader, writer: &mut Writer) -> Result<Option<Theirs>, Error> {
+        let mut theirs = meet(self.options, (self.again, direct), reader, writer)?;
+        if let Some(theirs) = &mut theirs {
+            theirs.direct &= direct;
             self.both.store(theirs.again, Ordering::SeqCst);
         }
         Ok(theirs)
+    }
+}
+
+/// A tree that is changed by a connection, if there is one for that.
+fn changing(
+    tree: impl RemoteTree + 'static,
+    changes: Option<Connection>,
+    beside: &mut Beside,
+) -> Result<Arc<dyn RemoteTree>, Error> {
+    let Some(changes) = changes else {
+        return Ok(Arc::new(tree));
+    };
+    let tree = ChangingTree::new(tree, changes)?;
+    beside.asked = Some(tree.asked());
+    Ok(Arc::new(tree))
+}
+
+/// Hears what the other end says until it is done.
+fn listen(reader: &mut Reader, notes: Option<&Notes>) -> Result<(), Error> {
+    loop {
+        match (hear(reader)?, notes) {
+            (None, _) => return Ok(()),
+            (Some(Body::Paths(paths)), Some(notes)) => notes.heard((&paths).into()),
+            (Some(_), _) => return Err(Error::Protocol("a message out of place")),
+        }
     }
 }
 
@@ -392,8 +451,9 @@ fn silent() -> Error {
 }
 
 /// Shows that this end is alive until it is over.
-fn keep(ending: &Ending, writer: &mut Writer, line: &HangUp) {
+fn keep(ending: &Ending, writer: &Mutex<Writer>, line: &HangUp) {
     while !ending.wait(BEAT) {
+        let mut writer = lock(writer);
         if let Err(error) = writer.push(kind::PULSE, 0, &[0]).and_then(|()| writer.flush()) {
             tracing::debug!(%error, "showing that this end is alive");
             // Who hears gets to know it too.

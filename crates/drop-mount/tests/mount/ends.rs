@@ -24,6 +24,8 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 pub(crate) enum Told {
     Connected,
     Ready,
+    /// Whether content goes directly.
+    Path(bool),
     Lost,
     Again,
     GaveUp,
@@ -46,6 +48,9 @@ impl Telling for Teller {
     }
     fn ready(&self, _: Ready) {
         self.tell(Told::Ready);
+    }
+    fn path(&self, direct: Option<SocketAddr>) {
+        self.tell(Told::Path(direct.is_some()));
     }
     fn lost(&self, _: &Error, _: Duration) {
         self.tell(Told::Lost);

@@ -185,7 +185,12 @@ impl DataConnections {
 
     /// The same for connections of these numbers.
     pub fn open_only(self, indexes: &[u32], cancel: &Cancel) -> Connections {
-        self.open_all(indexes, None, cancel)
+        self.open_only_beside(indexes, None, cancel)
+    }
+
+    /// The same; those that `direct` finds come too, which must run then.
+    pub fn open_only_beside(self, indexes: &[u32], direct: Option<&Direct>, cancel: &Cancel) -> Connections {
+        self.open_all(indexes, direct, cancel)
     }
 
     fn open_all(self, indexes: &[u32], direct: Option<&Direct>, cancel: &Cancel) -> Connections {

@@ -18,7 +18,7 @@ use super::web::Web;
 #[command(after_help = after::short(after::SHARE), after_long_help = after::long(after::SHARE))]
 // What is of transfers alone.
 #[command(mut_arg("connections", |arg| arg.hide(true)), mut_arg("hash", |arg| arg.hide(true)), mut_arg("via", |arg| arg.hide(true)),
-    mut_arg("no_direct", |arg| arg.hide(true)), mut_arg("no_notify", |arg| arg.hide(true)))]
+    mut_arg("no_notify", |arg| arg.hide(true)))]
 #[command(group = ArgGroup::new("reaching").args(["writable", "http"]))]
 #[command(mut_arg("keep_free", |arg| arg.requires("writable")))]
 #[command(mut_arg("pin", |arg| arg.requires("http").help_heading("With a browser")), mut_arg("hidden", |arg| arg.requires("reaching").help(
@@ -64,7 +64,7 @@ pub(crate) struct Share {
 #[command(after_help = after::short(after::MOUNT), after_long_help = after::long(after::MOUNT))]
 // What is of transfers alone.
 #[command(mut_arg("connections", |arg| arg.hide(true)), mut_arg("hash", |arg| arg.hide(true)), mut_arg("via", |arg| arg.hide(true)),
-    mut_arg("no_direct", |arg| arg.hide(true)), mut_arg("no_notify", |arg| arg.hide(true)))]
+    mut_arg("no_notify", |arg| arg.hide(true)))]
 #[command(mut_arg("hidden", |arg| arg.requires("writable")), mut_arg("keep_free", |arg| arg.requires("writable")))]
 pub(crate) struct Mount {
     /// An empty folder
@@ -97,7 +97,7 @@ pub(crate) struct Mount {
 #[command(after_help = after::short(after::PAIR), after_long_help = after::long(after::PAIR))]
 // What is of transfers and of one direction alone.
 #[command(mut_arg("connections", |arg| arg.hide(true)), mut_arg("hash", |arg| arg.hide(true)), mut_arg("via", |arg| arg.hide(true)),
-    mut_arg("no_direct", |arg| arg.hide(true)), mut_arg("no_notify", |arg| arg.hide(true)))]
+    mut_arg("no_notify", |arg| arg.hide(true)))]
 pub(crate) struct Pair {
     /// The folder of this end
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]

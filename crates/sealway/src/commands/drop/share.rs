@@ -1,5 +1,6 @@
 //! `sealway share`, `sealway mount` and `sealway pair`.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use sealway_drop_mount::fuse::MountOptions;
 use sealway_drop_mount::sharing::{self, Options, Ready, Telling};
 
 use super::events::Events;
-use super::session::{Prepared, ask_again, confirm, prepare};
+use super::session::{Prepared, ask_again, confirm, prepare, ways};
 use super::stop_on_signal;
 use crate::args::{Changing, Direction, DropLink, Mount, MountAt, Mounting, Pair, Share};
 use crate::exit::Exit;
@@ -27,21 +28,36 @@ pub(crate) fn share(options: &Share) -> Result<Exit, Problem> {
         let problem = Problem::new(Exit::Usage, "one folder is shared at a time");
         return Err(problem.hint("with --http several are, and files too; `sealway send` sends them"));
     };
-    let mut sharing = sharing(Some(folder), options.mount.as_ref(), &options.mounting.at);
+    let mut sharing = sharing(
+        Some(folder),
+        options.mount.as_ref(),
+        &options.mounting.at,
+        &options.link,
+    );
     sharing.mounting.cache = cache(&options.mounting);
     allow(&mut sharing, options.writable, &options.changing)?;
     run(&sharing, &options.link, End::Sharer)
 }
 
 pub(crate) fn mount(options: &Mount) -> Result<Exit, Problem> {
-    let mut sharing = sharing(options.share.as_ref(), Some(&options.mountpoint), &options.mounting.at);
+    let mut sharing = sharing(
+        options.share.as_ref(),
+        Some(&options.mountpoint),
+        &options.mounting.at,
+        &options.link,
+    );
     sharing.mounting.cache = cache(&options.mounting);
     allow(&mut sharing, options.writable, &options.changing)?;
     run(&sharing, &options.link, End::Mounter)
 }
 
 pub(crate) fn pair(options: &Pair) -> Result<Exit, Problem> {
-    let mut sharing = sharing(Some(&options.folder), Some(&options.mountpoint), &options.mounting);
+    let mut sharing = sharing(
+        Some(&options.folder),
+        Some(&options.mountpoint),
+        &options.mounting,
+        &options.link,
+    );
     allow(&mut sharing, Some(Direction::Both), &options.changing)?;
     let end = if options.join { End::Joiner } else { End::Pairer };
     run(&sharing, &options.link, end)
@@ -74,7 +90,7 @@ fn allow(sharing: &mut Options, what: Option<Direction>, limits: &Changing) -> R
     Ok(())
 }
 
-fn sharing(share: Option<&PathBuf>, mount: Option<&PathBuf>, options: &MountAt) -> Options {
+fn sharing(share: Option<&PathBuf>, mount: Option<&PathBuf>, options: &MountAt, link: &DropLink) -> Options {
     Options {
         share: share.cloned(),
         mount: mount.cloned(),
@@ -84,6 +100,7 @@ fn sharing(share: Option<&PathBuf>, mount: Option<&PathBuf>, options: &MountAt) 
             ..MountOptions::default()
         },
         again: Duration::from_secs(options.reconnect),
+        direct: ways(link),
         ..Options::default()
     }
 }
@@ -203,6 +220,10 @@ impl Telling for Teller<'_> {
 
     fn ready(&self, ready: Ready) {
         self.events.ready(self.sharing, ready);
+    }
+
+    fn path(&self, direct: Option<SocketAddr>) {
+        self.events.path(direct);
     }
 
     fn lost(&self, why: &sealway_drop::Error, time: Duration) {

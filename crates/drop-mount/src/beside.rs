@@ -1,0 +1,176 @@
+//! Direct connections beside those at a relay: content and changes go by them as long as they stand.
+//!
+//! A session has at most a few, each of them for everything: reads and changes of this end, and those of the other one if it mounts too. What
+//! a record is says whose it is. They may break at any time. What was asked by one and not answered is asked again by another or by the
+//! connections at the relay: a read, as it changes nothing ([`Reads`]); a change under its number, by which the other end knows whether it has done
+//! it ([`Serving`]).
+//!
+//! Whoever hears never waits for who answers, so two ends that have much to say to each other cannot hold each other up.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::Scope;
+
+use crate::bulk::{Reads, Requests, answer};
+use crate::changes::{Asked, OUTSTANDING, OUTSTANDING_BYTES, Serving};
+use crate::grpc::Handles;
+use crate::line::Line;
+use crate::tree::RemoteTree;
+use sealway_drop::link::{Connection, Reader};
+use sealway_drop::wire::kind;
+use sealway_drop::{Error, lock};
+
+/// What goes by the direct connections of a session.
+#[derive(Clone, Default)]
+pub struct Beside {
+    /// Reads of this end.
+    pub reads: Option<Arc<Reads>>,
+    /// Changes of this end.
+    pub asked: Option<Arc<Asked>>,
+    /// What the other end may read, if it has opened it.
+    pub content: Option<(Arc<dyn RemoteTree>, Arc<Handles>)>,
+    /// What the other end may change.
+    pub changes: Option<Arc<Serving>>,
+}
+
+impl Beside {
+    /// Everything that goes by this connection, until it is over. Blocks.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`] if the other end breaks the rules, [`Error::Network`] and [`Error::Session`] if the connection fails.
+    pub fn run(&self, connection: Connection) -> Result<(), Error> {
+        let (line, mut reader) = Line::new(connection)?;
+        let (line, requests, coming) = (Arc::new(line), Requests::default(), Coming::default());
+        std::thread::scope(|scope| {
+            let (line, requests, coming) = (&line, &requests, &coming);
+            let started = (|| {
+                if let Some((tree, handles)) = &self.content {
+                    start(scope, line, "beside-read", move || {
+                        answer(line, requests, &**tree, handles)
+                    })?;
+                }
+                if let Some(changes) = &self.changes {
+                    start(scope, line, "beside-change", move || coming.work(changes, line))?;
+                }
+                if let Some(reads) = &self.reads {
+                    reads.begin(line.number);
+                    start(scope, line, "beside-reads", move || reads.send(line))?;
+                }
+                if let Some(asked) = &self.asked {
+                    asked.begin(line.number);
+                    start(scope, line, "beside-asks", move || asked.send(line))?;
+                }
+                Ok(())
+            })();
+            let result = started.and_then(|()| self.hear(&mut reader, line.number, requests, coming));
+            line.end();
+            requests.end();
+            coming.end();
+            // Nothing comes by it from here on.
+            if let Some(reads) = &self.reads {
+                reads.over(line.number);
+            }
+            if let Some(asked) = &self.asked {
+                asked.over(line.number);
+            }
+            if let Some(changes) = &self.changes {
+                changes.look();
+            }
+            result
+        })
+    }
+
+    /// Gives each record to whom it concerns. Waits for nobody.
+    fn hear(&self, reader: &mut Reader, number: u32, requests: &Requests, coming: &Coming) -> Result<(), Error> {
+        let pool = self.reads.as_ref().map(|reads| reads.pool.clone()).unwrap_or_default();
+        while let Some(record) = reader.next_owned(|_| pool.take())? {
+            let (kind, tag) = (record.kind, record.stream);
+            let payload = &record.buffer[record.payload.clone()];
+            match kind {
+                kind::CONTENT | kind::REFUSED if let Some(reads) = &self.reads => {
+                    reads.came(record, number)?;
+                    continue;
+                }
+                kind::CHANGED if let Some(asked) = &self.asked => asked.came(tag, payload, number)?,
+                kind::READ | kind::CANCEL if self.content.is_some() => requests.hear(kind, tag, payload)?,
+                kind::CHANGE | kind::WRITE if self.changes.is_some() => coming.add(kind, tag, payload)?,
+                kind::PULSE => {}
+                _ => return Err(Error::Protocol("a record that has no place on a direct connection")),
+            }
+            pool.give(record.buffer);
+        }
+        Ok(())
+    }
+}
+
+/// A thread of a connection. If it fails, whoever hears is woken.
+fn start<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    line: &'scope Line,
+    name: &str,
+    work: impl FnOnce() -> Result<(), Error> + Send + 'scope,
+) -> Result<(), Error> {
+    let work = move || {
+        if let Err(error) = work() {
+            tracing::debug!(%error, "a direct connection");
+            line.end();
+        }
+    };
+    let thread = std::thread::Builder::new().name(name.into()).spawn_scoped(scope, work);
+    thread.map(drop).map_err(Error::network("starting threads"))
+}
+
+/// Changes that have come and wait: as many as the other end may leave unanswered.
+#[derive(Default)]
+struct Coming {
+    state: Mutex<Waiting>,
+    more: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    changes: VecDeque<(u8, u32, Vec<u8>)>,
+    bytes: usize,
+    ended: bool,
+}
+
+impl Coming {
+    fn add(&self, kind: u8, tag: u32, payload: &[u8]) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        let bytes = state.bytes + payload.len();
+        if bytes > OUTSTANDING_BYTES || state.changes.len() >= OUTSTANDING as usize {
+            return Err(Error::Protocol("too many changes at once"));
+        }
+        state.bytes = bytes;
+        state.changes.push_back((kind, tag, payload.to_vec()));
+        self.more.notify_one();
+        Ok(())
+    }
+
+    fn end(&self) {
+        lock(&self.state).ended = true;
+        self.more.notify_all();
+    }
+
+    fn next(&self) -> Option<(u8, u32, Vec<u8>)> {
+        let idle = |state: &mut Waiting| state.changes.is_empty() && !state.ended;
+        let waited = self.more.wait_while(lock(&self.state), idle);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        if state.ended {
+            return None;
+        }
+        let next = state.changes.pop_front()?;
+        state.bytes -= next.2.len();
+        Some(next)
+    }
+
+    /// Has them done, one after the other.
+    fn work(&self, changes: &Serving, line: &Arc<Line>) -> Result<(), Error> {
+        std::thread::scope(|scope| {
+            while let Some((kind, tag, payload)) = self.next() {
+                changes.hear((kind, tag, &payload), line, scope)?;
+            }
+            Ok(())
+        })
+    }
+}

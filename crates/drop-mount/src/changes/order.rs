@@ -1,0 +1,130 @@
+//! Changes that come by several connections: each is done once, in the order of the numbers.
+//!
+//! The end that mounts numbers them from 0 on. What a connection that died left unanswered it sends again by another: what was done
+//! already is answered as before, and what comes too early waits for what is still on its way elsewhere.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::OUTSTANDING;
+use crate::line::Line;
+use sealway_drop::{Error, lock};
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Order {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    next: u32,
+    /// What became of the last ones. The next one is that behind them.
+    done: VecDeque<Done>,
+    over: bool,
+}
+
+enum Done {
+    /// It goes on beside what follows; the connections that wait for the answer.
+    Beside(Vec<Arc<Line>>),
+    Answered(Vec<u8>),
+}
+
+/// Whose turn it is.
+pub(super) enum Turn<'a> {
+    /// Of this change: no other one is done meanwhile.
+    Now(Now<'a>),
+    /// It was done before, and answered so.
+    Answered(Vec<u8>),
+    /// It is being done, or will not be: nothing is to be said now.
+    Passed,
+}
+
+/// See [`Turn::Now`].
+pub(super) struct Now<'a> {
+    state: MutexGuard<'a, State>,
+    changed: &'a Condvar,
+}
+
+impl Now<'_> {
+    /// It is done.
+    pub(super) fn answered(self, answer: &[u8]) {
+        self.next(Done::Answered(answer.to_vec()));
+    }
+
+    /// It goes on beside what follows.
+    pub(super) fn beside(self, line: Arc<Line>) {
+        self.next(Done::Beside(vec![line]));
+    }
+
+    fn next(mut self, done: Done) {
+        self.state.done.push_back(done);
+        if self.state.done.len() > OUTSTANDING as usize {
+            self.state.done.pop_front();
+        }
+        self.state.next = self.state.next.wrapping_add(1);
+        self.changed.notify_all();
+    }
+}
+
+impl State {
+    /// What became of one that was done, if that is still known.
+    fn done(&mut self, number: u32) -> Option<&mut Done> {
+        let behind = self.next.wrapping_sub(number) as usize;
+        let at = self.done.len().checked_sub(behind)?;
+        self.done.get_mut(at)
+    }
+}
+
+impl Order {
+    /// Waits for the turn of a change that came by a connection, until that is over.
+    pub(super) fn turn(&self, number: u32, line: &Arc<Line>) -> Result<Turn<'_>, Error> {
+        let early = |state: &mut State| {
+            let ahead = number.wrapping_sub(state.next);
+            !state.over && !line.is_over() && ahead > 0 && ahead < OUTSTANDING
+        };
+        let waited = self.changed.wait_while(lock(&self.state), early);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        if state.over || line.is_over() {
+            return Ok(Turn::Passed);
+        }
+        if state.next == number {
+            return Ok(Turn::Now(Now {
+                state,
+                changed: &self.changed,
+            }));
+        }
+        match state.done(number) {
+            Some(Done::Answered(answer)) => Ok(Turn::Answered(answer.clone())),
+            Some(Done::Beside(lines)) => {
+                lines.push(line.clone());
+                Ok(Turn::Passed)
+            }
+            None => Err(Error::Protocol("a change out of order")),
+        }
+    }
+
+    /// One that went on beside the others is done. Gives the connections that wait for the answer.
+    pub(super) fn answered(&self, number: u32, answer: &[u8]) -> Vec<Arc<Line>> {
+        match lock(&self.state).done(number) {
+            Some(done) => match std::mem::replace(done, Done::Answered(answer.to_vec())) {
+                Done::Beside(lines) => lines,
+                Done::Answered(_) => Vec::new(),
+            },
+            None => Vec::new(),
+        }
+    }
+
+    /// Whoever waits looks whether it still should.
+    pub(super) fn look(&self) {
+        drop(lock(&self.state));
+        self.changed.notify_all();
+    }
+
+    /// Nothing more is done. Waits for what is being done.
+    pub(super) fn end(&self) {
+        lock(&self.state).over = true;
+        self.changed.notify_all();
+    }
+}

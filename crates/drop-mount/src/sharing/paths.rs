@@ -1,0 +1,89 @@
+//! Direct paths of a session whose ends met at a relay: they are looked for as long as it stands, and used by what it has.
+
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread::Scope;
+
+use crate::beside::Beside;
+use crate::line::spawn;
+use sealway_drop::cancel::Cancel;
+use sealway_drop::link::direct::{Addresses, Direct, Notes};
+use sealway_drop::link::{Connection, Connections};
+use sealway_drop::{Error, lock};
+
+/// What is to go directly, and the connections that do. Those end with this.
+#[derive(Default)]
+pub(super) struct Paths {
+    pub(super) beside: Beside,
+    /// How connections come.
+    pub(super) connections: Option<Connections>,
+    lines: Arc<Mutex<Lines>>,
+}
+
+#[derive(Default)]
+struct Lines {
+    over: bool,
+    streams: Vec<(u32, TcpStream)>,
+}
+
+impl Drop for Paths {
+    fn drop(&mut self) {
+        let mut lines = lock(&self.lines);
+        lines.over = true;
+        for (_, stream) in lines.streams.drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl Paths {
+    /// Looks for direct paths, in threads of the scope, until what is returned is told to stop. The addresses of this end are said by `say`;
+    /// `told` hears what [`Direct::run`] tells.
+    pub(super) fn look<'scope>(
+        &mut self,
+        direct: Direct,
+        cancel: &'scope Cancel,
+        scope: &'scope Scope<'scope, '_>,
+        say: impl Fn(&Addresses) -> Result<(), Error> + Send + 'scope,
+        told: impl Fn(Option<SocketAddr>) + Send + 'scope,
+    ) -> Notes {
+        let (notes, of) = (direct.notes(), direct.notes());
+        let (beside, lines, connections) = (self.beside.clone(), self.lines.clone(), self.connections.take());
+        scope.spawn(move || direct.run(cancel, &say, &told));
+        scope.spawn(move || {
+            let next = || connections.as_ref().and_then(Connections::next);
+            while let Some(Ok(connection)) = next() {
+                if let Err(error) = begin(connection, &beside, &lines, &of) {
+                    tracing::debug!(%error, "a direct connection that is not used");
+                    of.lost();
+                }
+            }
+        });
+        notes
+    }
+}
+
+/// From now on content goes by this connection.
+fn begin(connection: Connection, beside: &Beside, lines: &Arc<Mutex<Lines>>, notes: &Notes) -> Result<(), Error> {
+    // It ends with the session, once all has been said.
+    connection.release();
+    let (number, stream) = (connection.index, connection.stream()?);
+    let mut standing = lock(lines);
+    if standing.over {
+        return Ok(());
+    }
+    standing.streams.push((number, stream));
+    drop(standing);
+    let (beside, lines, notes) = (beside.clone(), lines.clone(), notes.clone());
+    spawn("beside", move || {
+        let ended = beside.run(connection);
+        lock(&lines).streams.retain(|(of, _)| *of != number);
+        notes.lost();
+        if let Err(error) = ended
+            && !matches!(error, Error::Network { .. })
+        {
+            tracing::warn!(%error, "content stays with the relay from now on");
+            notes.stop();
+        }
+    })
+}
