@@ -13,6 +13,7 @@
 mod ending;
 mod keep;
 mod meeting;
+mod mounting;
 mod paths;
 mod serving;
 mod session;

@@ -89,3 +89,20 @@ fn firewalls_before_ends_of_ipv6_are_gone_through() {
 fn a_direct_path_that_breaks_under_load_loses_nothing() {
     script("nat/breaks.sh", &["4", "80mbit", "100"]);
 }
+
+fn mount(options: &[&str]) {
+    match Path::new("/dev/fuse").exists() {
+        true => script("nat/mount.sh", options),
+        false => common::peer_is_missing("there is no /dev/fuse"),
+    }
+}
+
+#[test]
+fn what_is_shared_goes_directly_and_a_break_is_not_noticed() {
+    mount(&[]);
+}
+
+#[test]
+fn a_mount_that_stays_with_the_relay_is_let() {
+    mount(&["--no-direct"]);
+}

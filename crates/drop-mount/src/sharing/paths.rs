@@ -8,7 +8,9 @@ use crate::beside::Beside;
 use crate::line::spawn;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::link::direct::{Addresses, Direct, Notes};
-use sealway_drop::link::{Connection, Connections};
+use sealway_drop::link::{Connection, Connections, Reader};
+use sealway_drop::wire::control::Body;
+use sealway_drop::wire::talk::hear;
 use sealway_drop::{Error, lock};
 
 /// What is to go directly, and the connections that do. Those end with this.
@@ -86,4 +88,15 @@ fn begin(connection: Connection, beside: &Beside, lines: &Arc<Mutex<Lines>>, not
             notes.stop();
         }
     })
+}
+
+/// Hears what the other end says until it is done.
+pub(super) fn listen(reader: &mut Reader, notes: Option<&Notes>) -> Result<(), Error> {
+    loop {
+        match (hear(reader)?, notes) {
+            (None, _) => return Ok(()),
+            (Some(Body::Paths(paths)), Some(notes)) => notes.heard((&paths).into()),
+            (Some(_), _) => return Err(Error::Protocol("a message out of place")),
+        }
+    }
 }

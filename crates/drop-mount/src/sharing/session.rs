@@ -8,28 +8,27 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sealway_session::handshake::Role as End;
-use tokio::runtime::{Handle, Runtime};
+use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 use super::ending::Ending;
 use super::meeting::{Theirs, meet};
-use super::paths::Paths;
+use super::mounting::theirs_by;
+use super::paths::{Paths, listen};
 use super::serving::{Changing, serve_changes, serve_content};
 use super::{FolderError, Options, Ready};
-use crate::beside::Beside;
-use crate::bulk::BulkTree;
-use crate::changes::{ChangingTree, Serving};
+use crate::changes::Serving;
 use crate::fuse::Mount;
 use crate::grpc::stream::SealedStream;
-use crate::grpc::{GrpcTree, Handles, ServeOptions, serve_with};
+use crate::grpc::{Handles, ServeOptions, serve_with};
 use crate::local::{LocalOptions, LocalTree, Own};
 use crate::tree::{LastingTree, RemoteTree, TreeError};
 use sealway_drop::cancel::{Cancel, Watch};
-use sealway_drop::link::direct::{Addresses, Direct, Notes};
+use sealway_drop::link::direct::{Addresses, Direct};
 use sealway_drop::link::{Connected, Connection, Connections, Reader, Writer};
 use sealway_drop::wire::control::{self, Body};
 use sealway_drop::wire::kind;
-use sealway_drop::wire::talk::{BEAT, hear, say};
+use sealway_drop::wire::talk::{BEAT, say};
 use sealway_drop::{Error, Fault, lock};
 
 /// How long the other end may take to say that it has heard that this one is done.
@@ -341,33 +340,11 @@ impl<'a> Life<'a> {
         if let (true, Some(path)) = (mounts, &options.mount) {
             let stream = sealed(came.remove(&others.0).ok_or_else(missing)?)?;
             let beside = &mut standing.paths.beside;
-            let tree = self.tree(
-                &runtime,
-                stream,
-                (came.remove(&others.1), came.remove(&others.2)),
-                beside,
-            )?;
+            let apart = (came.remove(&others.1), came.remove(&others.2));
+            let tree = theirs_by(&runtime, stream, options.keepalive, apart, beside)?;
             standing.ready.copies = self.mount(tree, path, peer_key, ending)?;
         }
         Ok(standing)
-    }
-
-    /// The tree of the other end. What of it may go by direct connections is put `beside`.
-    fn tree(
-        &self,
-        runtime: &Handle,
-        stream: SealedStream<tokio::net::TcpStream>,
-        (content, changes): (Option<Connection>, Option<Connection>),
-        beside: &mut Beside,
-    ) -> Result<Arc<dyn RemoteTree>, Error> {
-        let service = GrpcTree::connect_with(stream, self.options.keepalive);
-        let tree = runtime.block_on(service)?;
-        let Some(content) = content else {
-            return changing(tree, changes, beside);
-        };
-        let tree = BulkTree::new(tree, content)?;
-        beside.reads = Some(tree.reads());
-        changing(tree, changes, beside)
     }
 
     /// Mounts the tree of the other end, or gives it to what is mounted already.
@@ -417,31 +394,6 @@ impl<'a> Life<'a> {
             self.both.store(theirs.again, Ordering::SeqCst);
         }
         Ok(theirs)
-    }
-}
-
-/// A tree that is changed by a connection, if there is one for that.
-fn changing(
-    tree: impl RemoteTree + 'static,
-    changes: Option<Connection>,
-    beside: &mut Beside,
-) -> Result<Arc<dyn RemoteTree>, Error> {
-    let Some(changes) = changes else {
-        return Ok(Arc::new(tree));
-    };
-    let tree = ChangingTree::new(tree, changes)?;
-    beside.asked = Some(tree.asked());
-    Ok(Arc::new(tree))
-}
-
-/// Hears what the other end says until it is done.
-fn listen(reader: &mut Reader, notes: Option<&Notes>) -> Result<(), Error> {
-    loop {
-        match (hear(reader)?, notes) {
-            (None, _) => return Ok(()),
-            (Some(Body::Paths(paths)), Some(notes)) => notes.heard((&paths).into()),
-            (Some(_), _) => return Err(Error::Protocol("a message out of place")),
-        }
     }
 }
 
