@@ -39,7 +39,7 @@ fi
 cmp "$work/source/large" "$work/at/large"
 sync "$work/at/log"
 cmp "$work/expected" "$work/source/log"
-kill -INT "$mounter"
+umount "$work/at"
 wait "$mounter" || shows "mount: $?"
 wait "$sharer" || shows "share: $?"
 if grep -q '"lost"' "$work/sent" "$work/received"; then shows "the session was lost"; fi
