@@ -1,9 +1,12 @@
 //! Threads that fail partway through a slab.
 
+use sealway_aead::batch::{Job, Slot, Status};
+use sealway_aead::{Nonce, Suite};
+
 use super::*;
-use crate::batch::{BatchOptions, BatchTransport, ConnectionId, Routing};
+use crate::batch::{BatchOptions, BatchTransport, ConnectionId, Executor, Routing};
 use crate::fschacha::{RecvChain, SendChain};
-use crate::{Kind, PacketSealer};
+use crate::{Kind, PacketSealer, TAG_LEN};
 
 const KEYS: ([u8; 32], [u8; 32]) = ([3; 32], [4; 32]);
 
@@ -79,6 +82,39 @@ fn what_failed_partway_is_done_again() {
         });
         assert_eq!(batch.counters().connections_failed, 0);
         assert_eq!(batch.counters().processor_jobs, (2 * COUNT + 100) as u64);
+    }
+}
+
+/// A slab shows what was made of it; what was written, if that failed or once it is to be written again.
+#[test]
+fn a_slab_shows_what_was_made_or_written() {
+    const TEXT: [u8; 64] = [7; 64];
+    let crew = Crew::new(Backend::best());
+    for left_out in [0, 1] {
+        let mut member = failing(&crew, left_out);
+        member.set_key(Slot(0), &KEYS.0);
+        member.slab_mut(0)[..64].copy_from_slice(&TEXT);
+        assert_eq!(member.slab(0)[..64], TEXT);
+        let nonce = Nonce::assume_unique(Suite::ChaCha20Poly1305, &[1; 12]).unwrap();
+        let job = Job::seal(Slot(0), nonce, 0..64, 0);
+        member.start_slab(0, 64 + TAG_LEN, &[job]).unwrap();
+        assert!(member.slab(0).is_empty(), "it is under way");
+
+        let mut statuses = [Status::Failed];
+        let finished = member.finish_slab(0, &mut statuses);
+        if left_out > 0 {
+            assert!(finished.is_err());
+            assert_eq!(member.slab(0)[..64], TEXT);
+            continue;
+        }
+        finished.unwrap();
+        assert_eq!(statuses, [Status::Done]);
+        let sealed = member.slab(0)[..64 + TAG_LEN].to_vec();
+        assert_ne!(sealed[..64], TEXT);
+        assert!(sealed[64..] != [0; TAG_LEN]);
+        assert_eq!(member.slab_mut(0)[..64 + TAG_LEN], sealed);
+        member.clear_slab(0);
+        assert_eq!(member.slab(0)[..64], TEXT);
     }
 }
 
