@@ -3,7 +3,8 @@
 //!
 //! A batch is under way while its thread submits the next and reads the one before, as in a program that does not wait. With a GPU,
 //! packets are written once, into slabs of memory that it reads. Costs for `sealway:routed` are measured before each window,
-//! by all threads at once: those of a GPU that is shared.
+//! by all threads at once, when every one has its packets and its engines: those of a GPU that is shared, and of processors
+//! that do nothing else.
 //!
 //! Before the clock starts, what three batches are on the wire and what is opened of them is compared; after it stops, what is
 //! opened of three more. In between, bytes of contents are counted.
@@ -16,8 +17,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sealway_bip324::DEFAULT_CONTENTS_LIMIT;
-use sealway_bip324::batch::{Backend, BatchOptions, Costs, Executor, Routing};
-use sealway_cuda::Options;
+use sealway_bip324::batch::{Backend, BatchOptions, Costs, Routing};
+use sealway_cuda::{Engine, Options};
 
 use super::{GPU, GPU_SHARE, ROUTED};
 use crate::bip324::definition::MANY;
@@ -183,30 +184,38 @@ struct NodeCell {
 
 impl Timed for NodeCell {
     fn prepare(&mut self) -> Result<(), CellError> {
-        Node::new(&self.shares.get()?[0], self.batch, &self.who, self.extent.slab).map(drop)
+        let node = Node::new(&self.shares.get()?[0], self.batch, &self.who, self.extent.slab)?;
+        node.ready(&self.who, Instant::now()).map(drop)
     }
 
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
         let (shares, batch, who, slab) = (self.shares.get()?, self.batch, &self.who, self.extent.slab);
         let (warmup, window) = (warmup.max(self.extent.warmup), window.max(self.extent.window));
         thread::scope(|scope| {
-            let made: Vec<_> = shares
+            let nodes = all(shares
                 .iter()
-                .map(|share| scope.spawn(move || Node::new(share, batch, who, slab)))
-                .collect();
-            let nodes = made.into_iter().map(joined).collect::<Result<Vec<Node<'_>>, _>>()?;
+                .map(|share| scope.spawn(move || Node::new(share, batch, who, slab))))?;
+            // Whoever measured costs beside threads that still set up would find the processor too slow.
             let start = Instant::now() + AHEAD;
-            let working: Vec<_> = nodes
+            let nodes = all(nodes
                 .into_iter()
-                .map(|node| scope.spawn(move || node.run(start, warmup, window)))
-                .collect();
-            // All are waited for, whatever the first says.
-            let done: Vec<_> = working.into_iter().map(joined).collect();
-            done.into_iter()
-                .collect::<Result<Vec<Done>, _>>()
-                .map(|done| sum(&done, window))
+                .map(|node| scope.spawn(move || node.ready(who, start))))?;
+            let start = Instant::now() + AHEAD;
+            let done = all(nodes
+                .into_iter()
+                .map(|node| scope.spawn(move || node.run(start, warmup, window))))?;
+            Ok(sum(&done, window))
         })
     }
+}
+
+/// What threads give, once all of them have ended, whatever the first says.
+fn all<'scope, T>(
+    threads: impl Iterator<Item = thread::ScopedJoinHandle<'scope, Result<T, CellError>>>,
+) -> Result<Vec<T>, CellError> {
+    let threads: Vec<_> = threads.collect();
+    let results: Vec<_> = threads.into_iter().map(joined).collect();
+    results.into_iter().collect()
 }
 
 fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T, CellError>>) -> Result<T, CellError> {
@@ -260,6 +269,8 @@ struct Node<'a> {
     batch: usize,
     here: BatchEnd,
     there: BatchEnd,
+    /// The engines of both ends until they are in their transports; none for the processor alone.
+    engines: Option<[Engine; 2]>,
     next: usize,
     /// Bytes of contents in the batch that is under way.
     sent: usize,
@@ -282,17 +293,29 @@ impl<'a> Node<'a> {
             batch,
             here: BatchEnd::new(&options)?,
             there: BatchEnd::new(&options)?,
+            engines: engines(who, share.links.len(), slab)?,
             next: 0,
             sent: 0,
         };
         for end in [&mut node.here, &mut node.there] {
             end.rewind(&share.links)?;
-            if let Some((executor, routing)) = executor(who, share.links.len(), slab)? {
-                end.transport.set_executor(executor, routing);
-            }
         }
-        node.compare(true)?;
         Ok(node)
+    }
+
+    /// From `start` on, measures costs where packets go by them, gives both ends their engines, and compares.
+    fn ready(mut self, who: &Who, start: Instant) -> Result<Self, CellError> {
+        wait_until(start);
+        if let Some([mut here, there]) = self.engines.take() {
+            let routing = match who {
+                Who::Routed(_) => Routing::Measured(costs(&mut here)?),
+                Who::Processor | Who::Gpu(_) => Routing::Always,
+            };
+            self.here.transport.set_executor(Box::new(here), routing);
+            self.there.transport.set_executor(Box::new(there), routing);
+        }
+        self.compare(true)?;
+        Ok(self)
     }
 
     /// The packets of the next batch, from the start again where too few are left.
@@ -373,9 +396,7 @@ impl<'a> Node<'a> {
 
     /// Turns from `start` on, those of the warm-up not counted.
     fn run(mut self, start: Instant, warmup: Duration, window: Duration) -> Result<Done, CellError> {
-        while Instant::now() < start {
-            std::hint::spin_loop();
-        }
+        wait_until(start);
         while start.elapsed() < warmup {
             self.turn()?;
         }
@@ -410,19 +431,26 @@ impl<'a> Node<'a> {
     }
 }
 
-/// An engine for one end, and what goes there; `None` for the processor alone.
-fn executor(who: &Who, connections: usize, slab: usize) -> Result<Option<(Box<dyn Executor>, Routing)>, CellError> {
-    let engine = |open: &Open| open(options(connections, slab)).map_err(|error| failed(format!("{GPU}: {error}")));
-    Ok(match who {
-        Who::Processor => None,
-        Who::Gpu(open) => Some((Box::new(engine(open)?), Routing::Always)),
-        Who::Routed(open) => {
-            let mut engine = engine(open)?;
-            let begin = Instant::now();
-            let costs = Costs::measure(&mut engine, Backend::best(), &mut || begin.elapsed()).map_err(failed)?;
-            Some((Box::new(engine), Routing::Measured(costs)))
-        }
-    })
+/// Keeps the processor awake until then.
+fn wait_until(start: Instant) {
+    while Instant::now() < start {
+        std::hint::spin_loop();
+    }
+}
+
+/// An engine for each end; `None` for the processor alone.
+fn engines(who: &Who, connections: usize, slab: usize) -> Result<Option<[Engine; 2]>, CellError> {
+    let (Who::Gpu(open) | Who::Routed(open)) = who else {
+        return Ok(None);
+    };
+    let engine = || open(options(connections, slab)).map_err(|error| failed(format!("{GPU}: {error}")));
+    Ok(Some([engine()?, engine()?]))
+}
+
+/// What packets cost on an engine and on this thread, now.
+fn costs(engine: &mut Engine) -> Result<Costs, CellError> {
+    let begin = Instant::now();
+    Costs::measure(engine, Backend::best(), &mut || begin.elapsed()).map_err(failed)
 }
 
 #[cfg(test)]

@@ -2,8 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
 use super::*;
 use crate::bip324::gpu::tests::{broken, fake};
+use crate::packets::gpu::tests::support::fake::{Fake, Kernels, Memory};
+use sealway_cuda::device::Launch;
 
 const FEW: Extent = Extent {
     connections: 50,
@@ -78,4 +82,53 @@ fn a_device_that_does_not_do_its_work_gives_no_figures() {
     for (subject, counted) in measured(&broken(), 2, &[Batched::NAME, GPU]) {
         assert_eq!(counted.is_ok(), subject == Batched::NAME, "{subject}: {counted:?}");
     }
+}
+
+/// What a device sees of the order: engines that are open, and whether one worked before all were.
+#[derive(Default)]
+struct Order {
+    opened: AtomicUsize,
+    worked: AtomicBool,
+    early: AtomicBool,
+}
+
+/// A device that does nothing but look at the order, so that no costs come of it and the window ends there.
+struct Looks(Arc<Order>, usize);
+
+impl Kernels for Looks {
+    fn run(&mut self, _: &Launch, _: &mut Memory) {
+        let early = self.0.opened.load(Ordering::SeqCst) < self.1;
+        self.0.early.fetch_or(early, Ordering::SeqCst);
+        self.0.worked.store(true, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn costs_are_measured_when_all_threads_are_ready() {
+    const THREADS: usize = 3;
+    let order = Arc::new(Order::default());
+    let theirs = Arc::clone(&order);
+    let open: Open = Arc::new(move |options| {
+        // Whoever measures without waiting for the last engine has time to do so.
+        if theirs.opened.load(Ordering::SeqCst) + 1 == 2 * THREADS {
+            let until = Instant::now() + Duration::from_millis(200);
+            while Instant::now() < until && !theirs.worked.load(Ordering::SeqCst) {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        let device = Fake::new(Looks(Arc::clone(&theirs), 2 * THREADS));
+        let engine = Engine::with_device(Box::new(device), options);
+        theirs.opened.fetch_add(1, Ordering::SeqCst);
+        engine
+    });
+    let spec = Spec {
+        threads: THREADS,
+        batch: 256,
+    };
+    let mut cells = cells(&[spec], &open, FEW).into_iter();
+    let mut routed = cells.find(|cell| cell.subject == ROUTED).unwrap();
+    assert!(routed.window(Duration::ZERO, Duration::ZERO).is_err());
+    assert_eq!(order.opened.load(Ordering::SeqCst), 2 * THREADS);
+    assert!(order.worked.load(Ordering::SeqCst));
+    assert!(!order.early.load(Ordering::SeqCst));
 }
