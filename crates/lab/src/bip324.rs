@@ -21,6 +21,8 @@
 //! the same shared out; `overhead`, bytes on the wire over bytes of contents less 1; `lane_use`, `lane_use_mac` as in
 //! `packets`; `cpu_per_gb`, `cpu_per_op` of both endpoints together, system calls among it; `setup_time` in s/op.
 //!
+//! `bip324 bench sockets` has one more `op`, `sockets`: the mix over many TCP connections, both ways. `bip324/crowd.rs` says more.
+//!
 //! With `--gpu` the workload is another: the same packets by a transport that has a GPU beside it. `bip324/gpu.rs` says more.
 //!
 //! Subjects: `sealway`, our `BatchTransport`; `sealway:single`, our `PacketSealer` and `PacketOpener`, one packet at a time;
@@ -35,6 +37,7 @@
 mod advice;
 mod cells;
 mod ciphers;
+mod crowd;
 mod definition;
 mod ends;
 mod framed;
@@ -65,7 +68,7 @@ use crate::workload::metric::{
     figure,
 };
 use crate::workload::rows::{Reference, Scheme};
-use crate::workload::subjects::{self, BIP324, ours, ours_as};
+use crate::workload::subjects::{self, BIP324, Found, ours, ours_as};
 use crate::workload::{LabError, Prepared, Request, Workload};
 use ciphers::{Ciphers, Own};
 
@@ -171,22 +174,10 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     if request.gpu {
         return gpu::prepare(request, &packets::gpu::device());
     }
-    let mut found = subjects::find(&request.peers, &PEERS, |name| Err(format!("{name} is no peer here")))?;
-    found.subjects.insert(1, ours_as(Own::NAME, []));
-    for subject in &mut found.subjects {
-        match subject.name.as_str() {
-            // Here our engine counts, and so does everybody.
-            name if name.starts_with(ours().name.as_str()) => {
-                subject.differs.retain(|text| text.contains(DISABLE_VARIABLE));
-            }
-            BIP324 => subject
-                .differs
-                .push("encodes keys with no randomness but the key's".to_owned()),
-            _ => subject
-                .differs
-                .push("framing, lengths (by crate chacha20) and rekeying are a loop of the lab's around it".to_owned()),
-        }
+    if !request.sockets.is_empty() {
+        return crowd::prepare(request);
     }
+    let found = subjects_of(request)?;
     let mut specs = definition::specs(request.profile);
     specs.retain(|spec| request.wants(&spec.case()));
     let cells = definition::cells(request.profile, &specs, &found);
@@ -206,6 +197,27 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         warnings: Vec::new(),
         recommend: |rows, _| advice::advice(rows),
     })
+}
+
+/// Who takes part, and how each differs from a program's own use.
+fn subjects_of(request: &Request) -> Result<Found, LabError> {
+    let mut found = subjects::find(&request.peers, &PEERS, |name| Err(format!("{name} is no peer here")))?;
+    found.subjects.insert(1, ours_as(Own::NAME, []));
+    for subject in &mut found.subjects {
+        match subject.name.as_str() {
+            // Here our engine counts, and so does everybody.
+            name if name.starts_with(ours().name.as_str()) => {
+                subject.differs.retain(|text| text.contains(DISABLE_VARIABLE));
+            }
+            BIP324 => subject
+                .differs
+                .push("encodes keys with no randomness but the key's".to_owned()),
+            _ => subject
+                .differs
+                .push("framing, lengths (by crate chacha20) and rekeying are a loop of the lab's around it".to_owned()),
+        }
+    }
+    Ok(found)
 }
 
 #[cfg(test)]

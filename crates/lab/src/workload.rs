@@ -152,6 +152,8 @@ pub struct Request {
     pub cases: Option<fn(&Case) -> bool>,
     /// With a GPU beside this machine's processor: the workloads `packets` and `bip324` only.
     pub gpu: bool,
+    /// Instead of all else, packets over so many connections, by sockets: the workload `bip324` only.
+    pub sockets: Vec<usize>,
     /// What of `packets` to measure on the GPU, of [`crate::packets::MODES`]; all if empty.
     pub gpu_modes: Vec<String>,
     /// The file that keeps what packets cost on the GPU and on the processor; measured every time if absent.

@@ -29,7 +29,7 @@ use sealway_lab::route::{Guest, Stack};
 
 use crate::exit::Exit;
 
-pub(crate) use bip324::{Bench as Bip324Bench, Bip324, Bridge, IncomingWord, LogWord, OutgoingWord, Probe};
+pub(crate) use bip324::{Bench as Bip324Bench, BenchWord, Bip324, Bridge, IncomingWord, LogWord, OutgoingWord, Probe};
 pub(crate) use drop::{
     Appearing, ConflictWord, Guard, HashWord, Identity, IdentityCommand, Link as DropLink, Localsend, LocalsendCommand,
     Receive, Relay, Send, ViaWord,

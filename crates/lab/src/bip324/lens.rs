@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::crowd::CROWD;
 use super::gpu::ROUTED;
 use super::gpu::node::NODE;
 use super::{GPU_SHARE, LOOPBACK, NAME};
@@ -59,7 +60,7 @@ pub(super) static LENS: Lens = Lens {
     parameters: &[
         Parameter::text(
             "op",
-            "seal, open, pair, node (pairs on several threads), loopback, key, ecdh, key-schedule, agree or handshake",
+            "seal, open, pair, node (pairs on several threads), loopback, sockets (many connections), key, ecdh, key-schedule, agree or handshake",
         ),
         Parameter::text("sizes", "mix, or bytes of contents"),
         Parameter::number("connections", 1, "connections at once"),
@@ -150,7 +151,7 @@ fn case(case: &Case) -> String {
         return facts.op.to_owned();
     }
     let mut text = format!("{} {} x{}", facts.op, facts.size(), facts.batch);
-    if OPS.contains(&facts.op) {
+    if OPS.contains(&facts.op) || facts.op == CROWD {
         text.push_str(&format!(", {}", facts.connections()));
     }
     if facts.op == NODE {
@@ -187,6 +188,10 @@ fn place(_: &Scope<'_>, _: usize, case: &Case) -> Vec<Place> {
             bytes * 1000 + batch,
             format!("{size} x{batch}"),
         )];
+    }
+    if facts.op == CROWD {
+        let title = format!("Connections over loopback, the mix both ways, x{batch}");
+        return vec![table(-3, title, &SOCKETS, facts.connections, connections)];
     }
     if ONCE.contains(&facts.op) {
         let order = position(&ONCE, facts.op) as i64;

@@ -17,6 +17,7 @@ pub(super) const SEED: u64 = 1;
 pub(super) const MAGIC: Magic = Magic::MAINNET;
 
 /// A connection; what is measured goes from the initiator to the responder.
+#[derive(Clone)]
 pub(super) struct Link {
     /// Secret keys of initiator and responder.
     pub(super) secrets: [[u8; 32]; 2],

@@ -161,36 +161,48 @@ struct SingleReceiver<C: Ciphers> {
     text: Vec<u8>,
 }
 
+/// Opens the packets that are whole at the start of `wire`, into `text`, and shows their contents. `need` is how many bytes
+/// follow the length that was opened last, if its packet is not whole. Gives what is left.
+pub(super) fn unseal<'a, C: Ciphers>(
+    opener: &mut C::Opener,
+    need: &mut Option<usize>,
+    wire: &'a [u8],
+    text: &mut [u8],
+    see: &mut dyn FnMut(&[u8]),
+) -> Result<&'a [u8], CellError> {
+    let wrong = |what: &str| CellError::wrong(format_args!("{}: {what}", C::NAME));
+    let mut rest = wire;
+    loop {
+        let len = match *need {
+            Some(len) => len,
+            None => {
+                let Some((length, after)) = rest.split_first_chunk::<LENGTH_LEN>() else {
+                    return Ok(rest);
+                };
+                rest = after;
+                let len = C::length(opener, *length).ok_or_else(|| wrong("a length is refused"))?;
+                *need.insert(len)
+            }
+        };
+        if len > text.len() || len < TAG_LEN + 1 {
+            return Err(wrong("a packet is longer or shorter than any that was sent"));
+        }
+        let Some((sealed, after)) = rest.split_at_checked(len) else {
+            return Ok(rest);
+        };
+        let text = &mut text[..len];
+        C::open(opener, sealed, text).ok_or_else(|| wrong("a packet is not authentic"))?;
+        see(&text[1..len - TAG_LEN]);
+        rest = after;
+        *need = None;
+    }
+}
+
 impl<C: Ciphers> Receiver for SingleReceiver<C> {
     fn receive(&mut self, from: &mut dyn Read, see: &mut dyn FnMut(&[u8])) -> Result<usize, CellError> {
-        let wrong = |what: &str| CellError::wrong(format_args!("{}: {what}", C::NAME));
         let got = read(from, &mut self.wire[self.have..])?;
         let end = self.have + got;
-        let mut rest = &self.wire[..end];
-        loop {
-            let need = match self.need {
-                Some(need) => need,
-                None => {
-                    let Some((length, after)) = rest.split_first_chunk::<LENGTH_LEN>() else {
-                        break;
-                    };
-                    rest = after;
-                    let need = C::length(&mut self.opener, *length).ok_or_else(|| wrong("a length is refused"))?;
-                    *self.need.insert(need)
-                }
-            };
-            if need > self.text.len() {
-                return Err(wrong("a packet is longer than any that was sent"));
-            }
-            let Some((sealed, after)) = rest.split_at_checked(need) else {
-                break;
-            };
-            let text = &mut self.text[..need];
-            C::open(&mut self.opener, sealed, text).ok_or_else(|| wrong("a packet is not authentic"))?;
-            see(&text[1..need - TAG_LEN]);
-            rest = after;
-            self.need = None;
-        }
+        let rest = unseal::<C>(&mut self.opener, &mut self.need, &self.wire[..end], &mut self.text, see)?;
         self.have = rest.len();
         self.wire.copy_within(end - self.have..end, 0);
         Ok(got)

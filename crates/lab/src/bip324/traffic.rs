@@ -112,6 +112,16 @@ impl Traffic {
         usize::from(self.packets[i].connection)
     }
 
+    /// The first packet of a connection, if it has any.
+    pub(super) fn first_of(&self, connection: usize) -> Option<usize> {
+        Some(self.first[connection] as usize).filter(|first| *first != NONE as usize)
+    }
+
+    /// The packet after packet `i` on its connection; none after the last.
+    pub(super) fn next_of(&self, i: usize) -> Option<usize> {
+        Some(self.packets[i].next as usize).filter(|next| *next != NONE as usize)
+    }
+
     /// Whether packet `i` is a decoy.
     #[inline(always)]
     pub(super) fn decoy(&self, i: usize) -> bool {

@@ -50,6 +50,8 @@ codes! {
         why the kernel gave up the CPU's counter (`dmesg | grep -i clocksource`).";
     /// The clock moves in large steps.
     CoarseClock = "coarse-clock", "Use longer windows; do not read single operations.";
+    /// This process may not open as many files as a case has connections.
+    FewFiles = "few-files", "Raise the hard limit (`ulimit -Hn`), then repeat.";
     /// CPU frequency is left to a governor that lowers it.
     Governor = "governor", "For steady figures: `sudo cpupower frequency-set -g performance`.";
     /// The run ended before all windows were done.

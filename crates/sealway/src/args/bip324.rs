@@ -50,8 +50,24 @@ pub(crate) struct Bench {
     #[arg(long)]
     pub(crate) gpu: bool,
 
+    /// What to measure [default: all but sockets]
+    #[arg(value_name = "WHAT", value_enum, conflicts_with = "gpu")]
+    pub(crate) what: Option<BenchWord>,
+
+    /// Connections over sockets, at most 20000; fewer where this process may not open two files for each
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [1000, 10_000], requires = "what")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=20_000))]
+    pub(crate) connections: Vec<u16>,
+
     #[command(flatten)]
     pub(crate) options: LabOptions,
+}
+
+/// A part of what can be measured.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum BenchWord {
+    /// A node's packets over many TCP connections on loopback, both ways
+    Sockets,
 }
 
 /// Let a program that speaks only v1 speak v2, and v2 peers reach a node that speaks only v1

@@ -46,6 +46,7 @@ pub(crate) fn run(run: &LabRun) -> Result<Exit, Problem> {
         gpu: run.gpu.then_some(run.gpu_mode.as_slice()),
         link: run.link,
         preset: run.windows.preset,
+        ..Special::default()
     };
     measure(run.workload, &run.options, special)
 }
@@ -57,6 +58,8 @@ pub(crate) struct Special<'a> {
     pub(crate) gpu: Option<&'a [String]>,
     pub(crate) link: Option<Link>,
     pub(crate) preset: Option<Preset>,
+    /// So many connections over sockets.
+    pub(crate) sockets: Vec<usize>,
 }
 
 /// Only what has one stream of a proxy can be measured as somebody else did.
@@ -88,11 +91,7 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions, special: Special
         Measured::Recipe(_) => Vec::new(),
     };
     check_guests(measured, &options.peer)?;
-    let request = Request {
-        link: special.link,
-        preset: special.preset,
-        ..request(options, special.gpu)?
-    };
+    let request = request(options, special)?;
     let (json, html) = targets(options)?;
     let keeper = Keeper::new(&options.keep)?;
     if let Some(warning) = keeper.as_ref().and_then(Keeper::warning) {
@@ -185,7 +184,7 @@ pub(crate) fn https_post(end: &HttpsPost) -> Result<Exit, Problem> {
         .map_err(|error| Problem::new(Exit::Internal, &error))
 }
 
-fn request(options: &LabOptions, gpu: Option<&[String]>) -> Result<Request, Problem> {
+fn request(options: &LabOptions, special: Special<'_>) -> Result<Request, Problem> {
     let profile = match (options.quick, options.full) {
         (true, _) => Profile::Quick,
         (_, true) => Profile::Full,
@@ -198,12 +197,13 @@ fn request(options: &LabOptions, gpu: Option<&[String]>) -> Result<Request, Prob
         suites: options.suite.clone(),
         budget: options.budget,
         overtime: false,
-        link: None,
-        preset: None,
+        link: special.link,
+        preset: special.preset,
         cases: None,
         stacks: options.stack.clone(),
-        gpu: gpu.is_some(),
-        gpu_modes: gpu.unwrap_or_default().to_vec(),
+        gpu: special.gpu.is_some(),
+        sockets: special.sockets,
+        gpu_modes: special.gpu.unwrap_or_default().to_vec(),
         costs: cache_folder().map(|folder| folder.join("sealway").join("costs")),
         program: std::env::current_exe().ok(),
         seed: options.seed,

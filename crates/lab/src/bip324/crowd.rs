@@ -1,0 +1,297 @@
+//! A node's connections over sockets: `bip324 bench sockets`. Packets of the mix go both ways over thousands of TCP connections
+//! on loopback; each end has one thread for all of its connections.
+//!
+//! `sealway` is a `BatchTransport` at either end over epoll: a batch is sealed at once, what it has for a connection is written
+//! by one call, and what came on all connections is opened at once. The other subjects seal and open packet by packet over
+//! tokio, with a task that reads and one that writes for each connection; a task writes what waits for it by one call.
+//! Everybody gets the same packets in the same batches, and is at most two batches ahead of what it has received.
+//!
+//! Read by the wall (method `T`), both ways together: what counts is contents that were opened inside the window. Every message
+//! is compared with what was sent, in the window and outside of it. The clock starts once two batches have been compared in
+//! each direction, on the wire as well, with the oracle's; it stops before the last packets have come and are counted.
+
+mod batches;
+mod course;
+mod tasks;
+#[cfg(test)]
+mod tests;
+
+use std::net::{TcpListener, TcpStream};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use self::batches::Batches;
+use self::course::{Course, Shared};
+use self::tasks::Tasks;
+use super::ciphers::{Ciphers, Own};
+use super::definition::{BATCH, hash};
+use super::ends::Batched;
+use super::links::{Link, failed, links};
+use super::traffic::Traffic;
+use super::{NAME, PEERS, SOCKETS, subjects_of};
+use crate::measure::WarningCode;
+use crate::measure::clock::process_cpu;
+use crate::peer::proc::raise_files;
+use crate::plan::{Overhead, Profile};
+use crate::result::{Case, Warning};
+use crate::run::{Cell, CellError, Counted, Timed};
+use crate::workload::batch::{Sizes, packets};
+use crate::workload::chunk::failed_cell;
+use crate::workload::fit::fit;
+use crate::workload::rows::{Reference, Scheme};
+use crate::workload::subjects::Found;
+use crate::workload::{self, LabError, Prepared, Request};
+
+/// The case's word for many connections over sockets.
+pub(super) const CROWD: &str = "sockets";
+
+/// Version of what a window does.
+const VERSION: u32 = 1;
+
+/// Longest time without anything that comes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Files besides those of connections.
+const FILES: u64 = 100;
+
+/// Time to set up a connection at both ends.
+const SET_UP: Duration = Duration::from_micros(100);
+
+/// One end of all connections.
+trait End: Send {
+    /// Sends and receives until the course is over.
+    fn run(self: Box<Self>, course: Course, sockets: Vec<TcpStream>) -> Result<(), CellError>;
+}
+
+/// Sets up both ends.
+type Make = Rc<dyn Fn(&[Link]) -> Result<[Box<dyn End>; 2], CellError>>;
+
+fn broken(error: std::io::Error) -> CellError {
+    failed(format_args!("a connection broke: {error}"))
+}
+
+fn case(connections: usize) -> Case {
+    Case::new()
+        .with("op", CROWD)
+        .with("sizes", Sizes::Mix.name().as_str())
+        .with("connections", connections)
+        .with("batch", BATCH)
+        .with("decoys", 0_i64)
+        .with("threads", 2_i64)
+}
+
+/// A number of connections, and the packets on them.
+struct Crowd {
+    links: Rc<Vec<Link>>,
+    traffic: Arc<Traffic>,
+}
+
+/// A case.
+struct CrowdCell {
+    crowd: Rc<Crowd>,
+    batch: usize,
+    make: Make,
+}
+
+impl Timed for CrowdCell {
+    fn prepare(&mut self) -> Result<(), CellError> {
+        self.window(Duration::ZERO, Duration::from_millis(2)).map(drop)
+    }
+
+    fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
+        let links = &self.crowd.links[..self.crowd.traffic.connections()];
+        let shared = Arc::new(Shared::new(Arc::clone(&self.crowd.traffic), self.batch));
+        let sockets = connected(links.len()).map_err(broken)?;
+        let ends = (self.make)(links)?;
+        let (counted, ended) = thread::scope(|scope| {
+            let shared = &shared;
+            let threads: Vec<_> = (0..)
+                .zip(ends)
+                .zip(sockets)
+                .map(|((number, end), sockets)| {
+                    scope.spawn(move || {
+                        let ended = end.run(Course::new(Arc::clone(shared), number), sockets);
+                        shared.leave(number);
+                        ended
+                    })
+                })
+                .collect();
+            let goes_on = || !threads.iter().any(thread::ScopedJoinHandle::is_finished);
+            let counted = measure(shared, goes_on, warmup, window);
+            shared.stop();
+            let ended: Vec<_> = threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|_| Err(failed("an end stopped early"))))
+                .collect();
+            (counted, ended)
+        });
+        // Of two ends that failed one may only have lost the other.
+        let (wrong, rest): (Vec<_>, Vec<_>) = ended
+            .into_iter()
+            .partition(|ended| matches!(ended, Err(CellError::Wrong { .. })));
+        wrong.into_iter().chain(rest).collect::<Result<(), _>>()?;
+        shared.verdict()?;
+        counted.ok_or_else(|| failed("an end stopped before the window did"))
+    }
+}
+
+/// Waits for the warm-up and the window, as long as both ends go on; gives what was opened in the window.
+fn measure(shared: &Shared, goes_on: impl Fn() -> bool, warmup: Duration, window: Duration) -> Option<Counted> {
+    let pause = |until: &dyn Fn() -> bool| {
+        while !until() {
+            if !goes_on() {
+                return None;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        Some(())
+    };
+    pause(&|| shared.is_compared())?;
+    let began = Instant::now();
+    pause(&|| began.elapsed() >= warmup)?;
+    let (cpu, before, began) = (process_cpu(), shared.opened(), Instant::now());
+    pause(&|| began.elapsed() >= window)?;
+    let (wall, after) = (began.elapsed(), shared.opened());
+    let cpu = cpu
+        .zip(process_cpu())
+        .map(|(before, after)| after.saturating_sub(before).as_secs_f64());
+    let [ops, bytes, wire] = [0, 1, 2].map(|i| after[i] - before[i]);
+    let mut figures = vec![("wire_bytes", wire as f64)];
+    if let Some(cpu) = cpu.filter(|_| bytes > 0) {
+        figures.push(("cpu_per_gb", cpu / (bytes as f64 / 1e9)));
+        figures.push(("cpu_per_op", cpu / ops as f64));
+    }
+    Some(Counted {
+        ops,
+        bytes,
+        wall_s: wall.as_secs_f64(),
+        cpu_s: cpu.unwrap_or_default(),
+        figures,
+        tails: Vec::new(),
+    })
+}
+
+/// Both ends of so many connections.
+fn connected(count: usize) -> std::io::Result<[Vec<TcpStream>; 2]> {
+    let listener = TcpListener::bind(("127.0.0.1", 0))?;
+    let mut ends = [Vec::with_capacity(count), Vec::with_capacity(count)];
+    for _ in 0..count {
+        let to = TcpStream::connect(listener.local_addr()?)?;
+        // Whoever else may have found the port: it is our own end that is taken.
+        let from = loop {
+            let (from, peer) = listener.accept()?;
+            if peer == to.local_addr()? {
+                break from;
+            }
+        };
+        for (end, all) in [to, from].into_iter().zip(&mut ends) {
+            end.set_nodelay(true)?;
+            end.set_nonblocking(true)?;
+            // Closed at once, so that thousands of ports are not kept for a minute.
+            rustix::net::sockopt::set_socket_linger(&end, Some(Duration::ZERO))?;
+            all.push(end);
+        }
+    }
+    Ok(ends)
+}
+
+/// Our batches.
+fn batched(links: &[Link]) -> Result<[Box<dyn End>; 2], CellError> {
+    Ok([Box::new(Batches::new(links)?), Box::new(Batches::new(links)?)])
+}
+
+/// Packet by packet.
+fn single<C: Ciphers>(ciphers: Rc<C>) -> Make {
+    Rc::new(move |links| {
+        Ok([
+            Box::new(Tasks::new(&*ciphers, links)?),
+            Box::new(Tasks::new(&*ciphers, links)?),
+        ])
+    })
+}
+
+/// Who takes part.
+fn makes(found: &Found) -> Vec<(&'static str, Make)> {
+    let batched: Make = Rc::new(batched);
+    let mut makes = vec![(Batched::NAME, batched), (Own::NAME, single(Rc::new(Own)))];
+    #[cfg(feature = "peers")]
+    {
+        let theirs: Rc<super::theirs::Theirs> = Rc::default();
+        let aws_lc = Rc::new(super::framed::Loop::<workload::engine::AwsLc>::NEW);
+        makes.extend([(PEERS[0], single(theirs)), (PEERS[1], single(aws_lc))]);
+    }
+    makes.retain(|(name, _)| found.has(name) || *name == Own::NAME);
+    makes
+}
+
+/// The numbers of connections that so many open files allow, each once, and what to say if they are fewer than asked.
+fn possible(asked: &[usize], files: u64) -> (Vec<usize>, Option<Warning>) {
+    let most = usize::try_from(files.saturating_sub(FILES) / 2).unwrap_or(usize::MAX);
+    let mut counts: Vec<usize> = Vec::new();
+    for count in asked.iter().map(|count| (*count).min(most)).filter(|count| *count > 0) {
+        if !counts.contains(&count) {
+            counts.push(count);
+        }
+    }
+    let wanted = asked.iter().max().copied().unwrap_or(0);
+    let warning = (wanted > most).then(|| {
+        let text = format!(
+            "{wanted} connections need {} open files, and this process may have {files}: {most} connections were \
+             possible.",
+            wanted as u64 * 2 + FILES
+        );
+        WarningCode::FewFiles.warn("", &text)
+    });
+    (counts, warning)
+}
+
+fn cells(counts: &[usize], profile: Profile, found: &Found) -> Vec<Cell> {
+    let most = counts.iter().max().copied().unwrap_or(0);
+    let links = links(most).map(Rc::new);
+    let makes = makes(found);
+    let of = |&count: &usize| {
+        let crowd = links.clone().and_then(|links| {
+            let traffic = Traffic::new(&links[..count], Sizes::Mix, 0, packets(profile))?;
+            let traffic = Arc::new(traffic);
+            Ok(Rc::new(Crowd { links, traffic }))
+        });
+        let crowd = match crowd {
+            Ok(crowd) => crowd,
+            Err(error) => return vec![failed_cell(case(count), Batched::NAME, &error)],
+        };
+        let cell = |(name, make): &(&'static str, Make)| {
+            let (crowd, make) = (Rc::clone(&crowd), Rc::clone(make));
+            let batch = BATCH;
+            Cell::new(case(count), *name, CrowdCell { crowd, batch, make })
+        };
+        makes.iter().map(cell).collect()
+    };
+    counts.iter().flat_map(of).collect()
+}
+
+/// Finds the subjects, makes the cells, fits the plan.
+pub(super) fn prepare(request: &Request) -> Result<Prepared, LabError> {
+    let found = subjects_of(request)?;
+    let (counts, warning) = possible(&request.sockets, raise_files());
+    let cells = cells(&counts, request.profile, &found);
+    let most = u32::try_from(counts.iter().max().copied().unwrap_or(0)).unwrap_or(u32::MAX);
+    let overhead = Overhead {
+        per_cell: SET_UP * most,
+        per_window: Duration::from_millis(20) + SET_UP * most,
+    };
+    Ok(Prepared {
+        plan: fit(request.profile, &cells, overhead, request.limit(), 1.0)?,
+        subjects: found.subjects,
+        scheme: Scheme::new(
+            NAME,
+            workload::hash(&format!("{NAME} {CROWD} {VERSION} {}", hash(request.profile))),
+            |_| &SOCKETS,
+            Reference::Best(&PEERS),
+        ),
+        cells,
+        warnings: warning.into_iter().collect(),
+        recommend: |_, _| Vec::new(),
+    })
+}

@@ -1,0 +1,118 @@
+//! Both kinds of ends over a few connections, and ends that lie; no time is asserted.
+
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+
+const FEW: usize = 7;
+
+fn crowd() -> Rc<Crowd> {
+    let links = Rc::new(links(FEW).unwrap());
+    let traffic = Arc::new(Traffic::new(&links, Sizes::Mix, 0, 512).unwrap());
+    Rc::new(Crowd { links, traffic })
+}
+
+fn visit(crowd: &Rc<Crowd>, make: Make) -> Result<Counted, CellError> {
+    let crowd = Rc::clone(crowd);
+    let batch = 64;
+    let mut cell = CrowdCell { crowd, batch, make };
+    cell.window(Duration::ZERO, Duration::from_millis(20))
+}
+
+#[test]
+fn packets_come_both_ways() {
+    let crowd = crowd();
+    let makes: Vec<Make> = vec![
+        Rc::new(batched),
+        single(Rc::new(Own)),
+        #[cfg(feature = "peers")]
+        single(Rc::new(crate::bip324::theirs::Theirs::default())),
+    ];
+    for make in makes {
+        let counted = visit(&crowd, make).unwrap();
+        assert!(
+            counted.ops > 0 && counted.bytes > 0 && counted.wall_s > 0.0,
+            "{counted:?}"
+        );
+        let figure = |name| counted.figures.iter().find(|(its, _)| *its == name).unwrap().1;
+        assert_eq!(figure("wire_bytes") as u64, counted.bytes + 20 * counted.ops);
+        assert!(figure("cpu_per_op") > 0.0);
+    }
+}
+
+/// An end whose keys are those of other packets than the oracle's: both ends agree, and only the wire shows it.
+#[test]
+fn what_is_on_the_wire_is_compared() {
+    let crowd = crowd();
+    let make: Make = Rc::new(|links| {
+        let mut other = links.to_vec();
+        other.iter_mut().for_each(|link| link.content_key[0] ^= 1);
+        batched(&other)
+    });
+    let got = visit(&crowd, make);
+    assert!(
+        matches!(&got, Err(CellError::Wrong { what }) if what.contains("on the wire")),
+        "{got:?}"
+    );
+}
+
+/// What an end that lies makes of its course.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Lie {
+    /// Tells of a message that is one bit off.
+    Text,
+    /// Tells of a message twice.
+    Twice,
+    /// Tells of no message that it had.
+    Missing,
+}
+
+/// An end that says it has opened everything and has not.
+struct Liar(Lie);
+
+impl End for Liar {
+    fn run(self: Box<Self>, mut course: Course, _: Vec<TcpStream>) -> Result<(), CellError> {
+        let traffic = Arc::clone(course.traffic());
+        let mut packets = 0..0;
+        while !course.is_over() {
+            if packets.is_empty() {
+                packets = course.next().unwrap_or_default();
+            }
+            let Some(i) = packets.next() else {
+                continue;
+            };
+            let (connection, mut contents) = (traffic.connection(i), traffic.contents(i).to_vec());
+            match self.0 {
+                Lie::Text => {
+                    contents.push(1);
+                    course.opened(connection, &contents);
+                }
+                Lie::Twice => (0..2).for_each(|_| course.opened(connection, &contents)),
+                Lie::Missing if i % 8 == 0 => {}
+                Lie::Missing => course.opened(connection, &contents),
+            }
+            course.tell()?;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn lies_are_caught() {
+    let crowd = crowd();
+    for lie in [Lie::Text, Lie::Twice, Lie::Missing] {
+        let make: Make = Rc::new(move |_| Ok([Box::new(Liar(lie)), Box::new(Liar(lie))]));
+        let got = visit(&crowd, make);
+        assert!(matches!(got, Err(CellError::Wrong { .. })), "{lie:?}: {got:?}");
+    }
+}
+
+#[test]
+fn files_limit_connections() {
+    let (counts, warning) = possible(&[1000, 10_000], 1 << 20);
+    assert_eq!((counts, warning.is_none()), (vec![1000, 10_000], true));
+    let (counts, warning) = possible(&[1000, 10_000, 20_000], 4096);
+    assert_eq!(counts, [1000, 1998]);
+    assert!(warning.unwrap().text.contains("1998 connections were possible"));
+    assert!(possible(&[10], 50).0.is_empty());
+}
