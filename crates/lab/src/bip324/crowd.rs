@@ -56,6 +56,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Files besides those of connections.
 const FILES: u64 = 100;
 
+/// The shortest window: batches on thousands of connections take tens of milliseconds each.
+const SHORTEST: Duration = Duration::from_millis(250);
+
 /// Time to set up a connection at both ends.
 const SET_UP: Duration = Duration::from_micros(100);
 
@@ -97,10 +100,17 @@ struct CrowdCell {
 
 impl Timed for CrowdCell {
     fn prepare(&mut self) -> Result<(), CellError> {
-        self.window(Duration::ZERO, Duration::from_millis(2)).map(drop)
+        self.run(Duration::ZERO, Duration::from_millis(2)).map(drop)
     }
 
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
+        self.run(warmup, window.max(SHORTEST))
+    }
+}
+
+impl CrowdCell {
+    /// Opens all connections, measures and closes them.
+    fn run(&self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
         let links = &self.crowd.links[..self.crowd.traffic.connections()];
         let shared = Arc::new(Shared::new(Arc::clone(&self.crowd.traffic), self.batch));
         let sockets = connected(links.len()).map_err(broken)?;
@@ -279,7 +289,7 @@ pub(super) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     let most = u32::try_from(counts.iter().max().copied().unwrap_or(0)).unwrap_or(u32::MAX);
     let overhead = Overhead {
         per_cell: SET_UP * most,
-        per_window: Duration::from_millis(20) + SET_UP * most,
+        per_window: SHORTEST + SET_UP * most,
     };
     Ok(Prepared {
         plan: fit(request.profile, &cells, overhead, request.limit(), 1.0)?,
