@@ -16,7 +16,7 @@ fn visit(crowd: &Rc<Crowd>, make: Make) -> Result<Counted, CellError> {
     let crowd = Rc::clone(crowd);
     let batch = 64;
     let cell = CrowdCell { crowd, batch, make };
-    cell.run(Duration::ZERO, Duration::from_millis(20))
+    cell.run(Duration::ZERO, Duration::from_millis(300))
 }
 
 #[test]
