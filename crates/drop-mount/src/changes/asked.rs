@@ -32,6 +32,8 @@ pub struct Asked {
 struct State {
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
+    /// How many of those are long: what is asked meanwhile would be done only after them.
+    long: usize,
     /// Not sent yet.
     unsent: VecDeque<u64>,
     /// Left by a direct connection: the first one sends it again.
@@ -46,6 +48,7 @@ struct State {
 struct Waiting {
     message: Message,
     done: Done,
+    long: bool,
     /// By which connection it was sent.
     way: Option<u32>,
 }
@@ -110,8 +113,13 @@ impl Asked {
         lock(&self.state).lost
     }
 
-    /// Asks for a change. Never blocks.
-    pub(super) fn submit(&self, message: Message, done: Done) {
+    /// Whether something is under way that takes long.
+    pub(super) fn is_busy(&self) -> bool {
+        lock(&self.state).long > 0
+    }
+
+    /// Asks for a change, one that takes long or not. Never blocks.
+    pub(super) fn submit(&self, message: Message, long: bool, done: Done) {
         let mut state = lock(&self.state);
         if state.lost {
             drop(state);
@@ -122,9 +130,11 @@ impl Asked {
         let waiting = Waiting {
             message,
             done,
+            long,
             way: None,
         };
         state.waiting.insert(number, waiting);
+        state.long += usize::from(long);
         state.unsent.push_back(number);
         drop(state);
         self.work.notify_all();
@@ -161,6 +171,7 @@ impl Asked {
             state.ways.clear();
             state.unsent.clear();
             state.again.clear();
+            state.long = 0;
             std::mem::take(&mut state.waiting)
         };
         self.work.notify_all();
@@ -221,6 +232,7 @@ impl Asked {
         };
         let waiting = waiting.ok_or(Error::Protocol("an answer to nothing that was asked"))?;
         state.bytes = state.bytes.saturating_sub(waiting.message.len());
+        state.long -= usize::from(waiting.long);
         let more = !state.unsent.is_empty();
         drop(state);
         if more {

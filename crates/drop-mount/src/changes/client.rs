@@ -1,6 +1,6 @@
 //! The side that mounts: of each connection one thread sends, one takes the answers.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
 use super::asked::{Asked, Message};
 use super::message::{self, WriteHeader};
@@ -20,6 +20,8 @@ pub struct ChangingTree<T> {
     control: Arc<T>,
     asked: Arc<Asked>,
     line: Arc<Line>,
+    /// Whether the other end knows [`Change::LookUp`] and [`Change::Close`], which were not there at first.
+    knows_more: OnceLock<bool>,
 }
 
 impl<T: RemoteTree> ChangingTree<T> {
@@ -33,6 +35,7 @@ impl<T: RemoteTree> ChangingTree<T> {
             control: Arc::new(control),
             asked: Arc::default(),
             line: Arc::new(line),
+            knows_more: OnceLock::new(),
         };
         tree.asked.begin(tree.line.number);
         let (asked, line) = (tree.asked.clone(), tree.line.clone());
@@ -70,8 +73,23 @@ impl<T> Drop for ChangingTree<T> {
 }
 
 impl<T: RemoteTree> RemoteTree for ChangingTree<T> {
+    /// By the connection of changes, unless that is busy with content: it takes far fewer steps than a call of the service.
     fn attr(&self, path: &TreePath, call: &Call) -> Result<Attr, TreeError> {
-        self.control.attr(path, call)
+        if self.knows_more.get() == Some(&false) || self.asked.is_busy() {
+            return self.control.attr(path, call);
+        }
+        match self.change(&Change::LookUp(path.clone()), call) {
+            Err(TreeError::Unsupported) => {
+                let _ = self.knows_more.set(false);
+                self.control.attr(path, call)
+            }
+            told => {
+                if matches!(told, Ok(_) | Err(TreeError::NotFound)) {
+                    let _ = self.knows_more.set(true);
+                }
+                told.and_then(Changed::attr)
+            }
+        }
     }
 
     fn list(&self, path: &TreePath, cursor: u64, limit: usize, call: &Call) -> Result<Page, TreeError> {
@@ -99,7 +117,12 @@ impl<T: RemoteTree> RemoteTree for ChangingTree<T> {
     }
 
     fn close(&self, handle: u64) {
-        self.control.close(handle);
+        if self.knows_more.get() != Some(&true) {
+            return self.control.close(handle);
+        }
+        let payload = message::encode(&Change::Close(handle)).into();
+        // One that could not be closed is closed with the connection.
+        self.asked.submit(Message::Change(payload), false, Box::new(drop));
     }
 
     fn subscribe(&self, sink: EventSink) -> Result<Subscription, TreeError> {
@@ -118,8 +141,9 @@ impl<T: RemoteTree> RemoteTree for ChangingTree<T> {
                 control.close(opened.handle);
             }
         };
+        let long = matches!(change, Change::Sync(..) | Change::Allocate { .. });
         self.asked
-            .submit(Message::Change(message::encode(change).into()), Box::new(done));
+            .submit(Message::Change(message::encode(change).into()), long, Box::new(done));
         let cancelled = Arc::clone(&slot);
         let _hook = call.cancel.on_cancel(move || cancelled.give_up());
         slot.wait(call)
@@ -137,7 +161,7 @@ impl<T: RemoteTree> RemoteTree for ChangingTree<T> {
         }
         let header = WriteHeader { handle, offset, append };
         let done = move |result: Result<Changed, TreeError>| done(result.and_then(Changed::attr));
-        self.asked.submit(Message::Write(header, data), Box::new(done));
+        self.asked.submit(Message::Write(header, data), true, Box::new(done));
     }
 
     fn is_alive(&self) -> bool {

@@ -96,6 +96,8 @@ mod what {
     pub(super) const ALLOCATE: u32 = 10;
     pub(super) const LOCK: u32 = 11;
     pub(super) const TEST_LOCK: u32 = 12;
+    pub(super) const LOOK_UP: u32 = 13;
+    pub(super) const CLOSE: u32 = 14;
 }
 
 /// In [`Wire::how`] of an open, beside the access in the lowest two bits.
@@ -120,6 +122,8 @@ pub fn encode(change: &Change) -> Vec<u8> {
             }
         }
         Change::Look(handle) => at(what::LOOK, &Place::Handle(*handle)),
+        Change::LookUp(path) => of(what::LOOK_UP, path),
+        Change::Close(handle) => at(what::CLOSE, &Place::Handle(*handle)),
         Change::Set(place, setting) => Wire {
             size: setting.size,
             mode: setting.mode,
@@ -203,6 +207,8 @@ fn change_in(wire: Wire) -> Result<Change, TreeError> {
             Change::Open(path()?, how)
         }
         what::LOOK => Change::Look(handle()?),
+        what::LOOK_UP => Change::LookUp(path()?),
+        what::CLOSE => Change::Close(handle()?),
         what::SET => {
             let setting = Setting {
                 size: wire.size,

@@ -33,6 +33,8 @@ fn changes() -> Vec<Change> {
         Change::Open(path("a/b"), how),
         Change::Open(path("a"), OpenHow::default()),
         Change::Look(0),
+        Change::LookUp(path("a/b")),
+        Change::Close(u64::MAX),
         Change::Set(Place::Path(TreePath::root()), Setting::default()),
         Change::Set(Place::Handle(3), setting),
         Change::MakeDirectory(path("d"), 0o700),

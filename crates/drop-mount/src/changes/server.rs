@@ -197,6 +197,7 @@ impl Serving {
             | Change::Allocate { handle, .. }
             | Change::Lock(Lock { handle, .. })
             | Change::TestLock(Lock { handle, .. }) => self.owns(*handle)?,
+            Change::Close(handle) if !self.handles.remove(*handle) => return Err(TreeError::Stale),
             _ => {}
         }
         let changed = self.own.apply(change)?;

@@ -8,6 +8,7 @@ use fuser::{Errno, LockOwner, ReplyWrite};
 use super::core::Core;
 use super::errno;
 use crate::tree::{Attr, Change, MAX_WRITE, Place, TreeError, WriteRequest};
+use sealway_drop::lock;
 
 /// What a program writes.
 pub(super) struct Write {
@@ -117,6 +118,15 @@ impl Core {
             return Ok(());
         }
         self.steady(thread, |call| self.writes.settle(ino, call))
+    }
+
+    /// Whether a file can be closed at once: all that was written to it has arrived, and there is no lock to be given back.
+    pub(super) fn is_quiet(&self, ino: u64, fh: u64) -> bool {
+        !self.has_ended()
+            && self.tree.is_alive()
+            && self.writes.is_settled(ino)
+            && self.files.fault(fh).is_none()
+            && !lock(&self.locks).keys().any(|(of, _)| *of == ino)
     }
 
     /// A program closes a file: it is told how its writes went.

@@ -71,6 +71,11 @@ impl Handles {
         open.len() < most && open.insert(handle)
     }
 
+    /// One that was closed by another way. Whether it was the peer's.
+    pub(crate) fn remove(&self, handle: u64) -> bool {
+        self.lock().remove(&handle)
+    }
+
     /// All of them, which are then nobody's.
     pub(crate) fn take(&self) -> Vec<u64> {
         self.lock().drain().collect()

@@ -13,8 +13,8 @@ use rustix::io::{Errno, ReadWriteFlags};
 use super::guard::{Homes, stays_inside};
 use super::{LocalTree, Locks, attr_of, fault};
 use crate::tree::{
-    Access, Attr, Change, Changed, Kind, LockKind, MAX_PATH, MAX_WRITE, NewTime, OpenHow, Opened, Place, RenameHow,
-    Setting, TreeError, TreePath,
+    Access, Attr, Change, Changed, Kind, LockKind, MAX_PATH, MAX_WRITE, NewTime, OpenHow, Opened, Place, RemoteTree,
+    RenameHow, Setting, TreeError, TreePath,
 };
 
 /// Permissions that can be given.
@@ -38,6 +38,14 @@ impl LocalTree {
         match change {
             Change::Open(path, how) => self.open_as(path, *how).map(|opened| Changed::Opened(opened, self.run)),
             Change::Look(handle) => self.look_at(&*self.opened(*handle)?).map(Changed::Attr),
+            Change::LookUp(path) => {
+                self.watch_parent(path);
+                self.look(path).map(Changed::Attr)
+            }
+            Change::Close(handle) => {
+                self.close(*handle);
+                Ok(Changed::Done)
+            }
             Change::Set(place, setting) => self.set(place, setting).map(Changed::Attr),
             Change::MakeDirectory(path, mode) => {
                 let (parent, name) = self.place(path)?;

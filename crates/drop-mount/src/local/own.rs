@@ -79,7 +79,11 @@ impl Own {
             | Change::Remove(path)
             | Change::RemoveDirectory(path) => (vec![path], None),
             Change::Rename(from, to, _) => (vec![from, to], None),
-            Change::Look(_) | Change::Sync(..) | Change::Lock(_) | Change::TestLock(_) => {
+            Change::Close(handle) => {
+                self.closed(*handle);
+                return self.tree.apply(change, &self.locks);
+            }
+            Change::Look(_) | Change::LookUp(_) | Change::Sync(..) | Change::Lock(_) | Change::TestLock(_) => {
                 return self.tree.apply(change, &self.locks);
             }
         };

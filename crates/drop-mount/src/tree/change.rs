@@ -15,6 +15,10 @@ pub enum Change {
     Open(TreePath, OpenHow),
     /// Attributes of an open file, whether or not it still has a name. Answered by [`Changed::Attr`].
     Look(u64),
+    /// Attributes of a path, as [`RemoteTree::attr`](super::RemoteTree::attr) gives them. Answered by [`Changed::Attr`].
+    LookUp(TreePath),
+    /// Closes an open file.
+    Close(u64),
     /// Sets attributes. Answered by [`Changed::Attr`].
     Set(Place, Setting),
     /// Makes a directory with these permissions. Answered by [`Changed::Attr`].

@@ -10,6 +10,7 @@ mod cache;
 mod changes;
 mod content;
 mod ends;
+mod exchanges;
 mod failures;
 mod faulty;
 mod sharing;

@@ -88,7 +88,7 @@ impl Shared {
         let handle = handle_of(change);
         // What changes nothing may be asked again.
         let again = match change {
-            Change::Look(_) | Change::TestLock(_) => true,
+            Change::Look(_) | Change::LookUp(_) | Change::TestLock(_) => true,
             Change::Open(_, how) => how.create.is_none() && !how.truncate,
             _ => false,
         };
@@ -229,6 +229,7 @@ impl Shared {
 fn handle_of(change: &Change) -> Option<u64> {
     match change {
         Change::Look(handle)
+        | Change::Close(handle)
         | Change::Set(Place::Handle(handle), _)
         | Change::Sync(Place::Handle(handle), _)
         | Change::Allocate { handle, .. }
@@ -243,6 +244,7 @@ fn with_handle(change: &Change, there: u64) -> Change {
     let mut change = change.clone();
     match &mut change {
         Change::Look(handle)
+        | Change::Close(handle)
         | Change::Set(Place::Handle(handle), _)
         | Change::Sync(Place::Handle(handle), _)
         | Change::Allocate { handle, .. }
