@@ -152,7 +152,7 @@ fn names_that_lead_out_are_refused_whatever_they_are_for() {
         b"a//b",
         b".",
     ] {
-        for what in [1, 3, 4, 5, 6, 7, 8, 9] {
+        for what in [1, 3, 4, 5, 6, 7, 8, 9, 13] {
             let told = bad.send(kind::CHANGE, &message(what, name, b"x"));
             assert!(matches!(told, Err(TreeError::Invalid(_))), "{what} {name:?} {told:?}");
         }
@@ -182,6 +182,8 @@ fn names_that_lead_out_are_refused_whatever_they_are_for() {
     };
     for change in [
         Change::Set(At::Path(path("up/outside")), setting),
+        Change::LookUp(path("up/outside")),
+        Change::LookUp(path("fifo")),
         Change::Remove(path("up/outside")),
         Change::MakeDirectory(path("up/d"), 0o755),
         Change::Rename(path("file"), path("up/x"), RenameHow::Replace),
@@ -234,6 +236,7 @@ fn handles_that_were_never_given_are_nobodys() {
         };
         for change in [
             Change::Look(handle),
+            Change::Close(handle),
             Change::Set(At::Handle(handle), Setting::default()),
             Change::Sync(At::Handle(handle), true),
             Change::Lock(lock),
@@ -248,6 +251,7 @@ fn handles_that_were_never_given_are_nobodys() {
             assert_eq!(bad.ask(&change), Err(TreeError::Stale), "{change:?}");
         }
     }
+    assert_eq!(bad.tree.open_handles(), 2);
     bad.write(mine, 3, b"mine").unwrap();
     assert_eq!(fs::read(bad.folder.path().join("shared/mine")).unwrap(), b"\0\0\0mine");
     assert_eq!(fs::read(bad.folder.path().join("shared/others")).unwrap(), b"");
@@ -255,6 +259,11 @@ fn handles_that_were_never_given_are_nobodys() {
     let read = bad.ask(&Change::Open(path("mine"), OpenHow::default())).unwrap();
     let read = read.opened().unwrap().0.handle;
     assert_eq!(bad.write(read, 0, b"x"), Err(TreeError::Denied));
+    // What is closed is closed once, and nobody's then.
+    assert_eq!(bad.ask(&Change::Close(read)), Ok(Changed::Done));
+    assert_eq!(bad.ask(&Change::Close(read)), Err(TreeError::Stale));
+    assert_eq!(bad.ask(&Change::Look(read)), Err(TreeError::Stale));
+    assert_eq!(bad.tree.open_handles(), 2);
     assert_eq!(fs::read(bad.folder.path().join("shared/mine")).unwrap(), b"\0\0\0mine");
 }
 
