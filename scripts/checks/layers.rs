@@ -58,7 +58,7 @@ pub fn findings(workspace: &Workspace) -> Vec<String> {
 }
 
 fn edge(package: &Package, own: u8, dependency: &Dependency, workspace: &Workspace) -> Option<String> {
-    let Dependency { name, kind, path } = dependency;
+    let Dependency { name, kind, path, .. } = dependency;
     let member = workspace.members.iter().any(|m| m.name == *name);
     match floor(name) {
         Some(other) if other < own => None,
@@ -87,6 +87,7 @@ mod tests {
             name: name.to_string(),
             kind: kind.to_string(),
             path: name.starts_with("sealway").then(|| name.into()),
+            ..Dependency::default()
         });
         Package {
             name: name.into(),

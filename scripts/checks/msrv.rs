@@ -1,7 +1,7 @@
 //! The oldest compiler: one statement for the workspace, older ones for the crates that others build on, and no dependency that
-//! needs a newer one.
+//! needs a newer one than those it is compiled into.
 
-use super::workspace::Workspace;
+use super::workspace::{Package, Workspace};
 
 type Version = (u32, u32, u32);
 
@@ -47,18 +47,58 @@ pub fn stated(workspace: &Workspace) -> Result<Stated, String> {
             _ => findings.push(format!("crate `{}` does not state rust-version {all}", member.name)),
         }
     }
-    for other in &workspace.others {
-        let Some(needs) = &other.rust_version else { continue };
-        match version(needs) {
-            Some(needed) if needed <= ours => {}
-            Some(_) => {
-                let (name, version) = (&other.name, &other.version);
-                findings.push(format!("{name} {version} needs Rust {needs}, newer than our {all}"));
-            }
-            None => findings.push(format!("{} states a rust-version that is none: `{needs}`", other.name)),
-        }
+    findings.extend(
+        workspace
+            .others
+            .iter()
+            .filter_map(|other| too_new(other, &all, "the workspace")),
+    );
+    for (name, theirs) in &older {
+        let used = workspace.members.iter().filter(|member| member.name == *name);
+        let used = used.flat_map(|member| used_by(workspace, member));
+        findings.extend(used.filter_map(|other| too_new(other, theirs, name)));
     }
     Ok(Stated { all, older, findings })
+}
+
+/// What is wrong with a package that is compiled into something of this version.
+fn too_new(package: &Package, limit: &str, of: &str) -> Option<String> {
+    let needs = package.rust_version.as_deref()?;
+    let name = &package.name;
+    match version(needs) {
+        None => Some(format!("{name} states a rust-version that is none: `{needs}`")),
+        needed if needed <= version(limit) => None,
+        _ => Some(format!(
+            "{name} {} needs Rust {needs}, newer than the {limit} of {of}",
+            package.version
+        )),
+    }
+}
+
+/// All that a member is compiled with. Other members that it has for a feature are left out: whoever asks for that feature needs what
+/// they need.
+fn used_by<'a>(workspace: &'a Workspace, member: &'a Package) -> Vec<&'a Package> {
+    let (mut found, mut next) = (Vec::<&Package>::new(), vec![member]);
+    while let Some(package) = next.pop() {
+        for id in &package.uses {
+            let mut all = workspace.members.iter().chain(&workspace.others);
+            let Some(used) = all.find(|other| other.id == *id) else {
+                continue;
+            };
+            if !is_for_a_feature(workspace, package, used) && found.iter().all(|other| other.id != *id) {
+                found.push(used);
+                next.push(used);
+            }
+        }
+    }
+    found
+}
+
+/// True for a member of the workspace that only a feature of the other package needs.
+fn is_for_a_feature(workspace: &Workspace, package: &Package, used: &Package) -> bool {
+    let mut declared = package.dependencies.iter();
+    workspace.members.iter().any(|member| member.id == used.id)
+        && declared.any(|dependency| dependency.name == used.name && dependency.optional)
 }
 
 fn is_apart(name: &str) -> bool {
@@ -69,11 +109,12 @@ fn is_apart(name: &str) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::super::workspace::Package;
+    use super::super::workspace::Dependency;
     use super::*;
 
     fn package(name: &str, rust: Option<&str>) -> Package {
         Package {
+            id: name.into(),
             name: name.into(),
             rust_version: rust.map(str::to_string),
             ..Package::default()
@@ -128,5 +169,43 @@ mod tests {
             let counts = (stated.older.len(), stated.findings.len());
             assert_eq!((&*stated.all, counts), ("1.95", (older, findings)), "{stated:?}");
         }
+    }
+    fn using(mut package: Package, uses: &[&str], optional: bool) -> Package {
+        package.uses = uses.iter().map(|id| id.to_string()).collect();
+        let declared = uses.iter().map(|name| Dependency {
+            name: name.to_string(),
+            optional,
+            ..Dependency::default()
+        });
+        package.dependencies = declared.collect();
+        package
+    }
+
+    #[test]
+    fn dependencies_of_a_crate_keep_to_its_own_version() {
+        let findings = |crate_of_ours: Package, deep: &str| {
+            let all = Some("1.95");
+            let members = vec![
+                using(package("a", all), &["deep"], false),
+                crate_of_ours,
+                package("gpu", all),
+            ];
+            // The two that use each other do not keep the check going for ever.
+            let others = vec![
+                using(package("near", Some("1.60")), &["deep"], false),
+                using(package("deep", Some(deep)), &["near"], false),
+            ];
+            stated_by(members, others).unwrap().findings
+        };
+        let aead = |rust| package("sealway-aead", Some(rust));
+        assert_eq!(findings(using(aead("1.94"), &["near"], false), "1.94"), [""; 0]);
+        assert_eq!(findings(using(aead("1.95"), &["near"], false), "1.95"), [""; 0]);
+        assert_eq!(findings(aead("1.94"), "1.95"), [""; 0], "it does not use it");
+        for optional in [false, true] {
+            let found = findings(using(aead("1.94"), &["near"], optional), "1.95");
+            assert_eq!(found, ["deep  needs Rust 1.95, newer than the 1.94 of sealway-aead"]);
+        }
+        assert_eq!(findings(using(aead("1.94"), &["gpu"], false), "1.60").len(), 1);
+        assert_eq!(findings(using(aead("1.94"), &["gpu"], true), "1.60"), [""; 0]);
     }
 }

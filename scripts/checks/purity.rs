@@ -116,7 +116,7 @@ mod tests {
         let dependency = |name: &str, kind: &str| Dependency {
             name: name.into(),
             kind: kind.into(),
-            path: None,
+            ..Dependency::default()
         };
         let package = Package {
             name: "sealway-bip324".into(),
