@@ -13,8 +13,11 @@ const SECTIONS: [&str; 5] = [
     "id=\"implementors\"",
 ];
 
+/// Traits that nobody writes down and that programs rely on: a field more may take them away.
+const AUTO: [&str; 3] = ["Send", "Sync", "Unpin"];
+
 /// The interface of the crate whose pages lie in this folder: its modules with what they pass on, then its items with their
-/// declarations, methods and traits.
+/// declarations, methods and traits, those of `AUTO` among them.
 pub fn listing(folder: &Path) -> Result<String, String> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let mut text = String::new();
@@ -75,7 +78,23 @@ fn write_item(text: &mut String, title: &str, page: &str) -> Result<(), String> 
             line(text, level, &header);
         }
     }
+    for (level, header) in headers(section(page, "id=\"synthetic-implementations-list\"")) {
+        if AUTO.iter().any(|name| implements(&header, name)) {
+            line(text, level, &header);
+        }
+    }
     Ok(())
+}
+
+/// True for `impl NAME for …` and `impl !NAME for …`, generic or not.
+fn implements(header: &str, name: &str) -> bool {
+    let implemented = header.split_once(" for ").map_or("", |(before, _)| before);
+    implemented
+        .split(' ')
+        .next_back()
+        .unwrap_or_default()
+        .trim_start_matches('!')
+        == name
 }
 
 fn line(text: &mut String, level: usize, shown: &str) {
@@ -177,8 +196,15 @@ mod tests {
             &header(4, "type <a>Target</a> = [u8]"),
             &header(4, "fn deref(&amp;self) -&gt; &amp;[u8]"),
             &header(3, "impl StructuralPartialEq for Tag"),
-            "<h2 id=\"synthetic-implementations\">Auto</h2>",
-            &header(3, "impl Send for Tag"),
+            "<h2 id=\"synthetic-implementations\">Auto</h2><div id=\"synthetic-implementations-list\">",
+            &header(3, "impl Freeze for Tag"),
+            &header(3, "impl !<a>Send</a> for Tag"),
+            &header(
+                3,
+                "impl&lt;T&gt; Sync for Tag&lt;T&gt;<div class=\"where\">where T: for&lt;'a&gt; F&lt;'a&gt;,</div>",
+            ),
+            "<h2 id=\"blanket-implementations\">Blanket</h2>",
+            &header(3, "impl Send for Blanket"),
         ]
         .concat();
         let mut text = String::new();
@@ -193,6 +219,8 @@ mod tests {
             "        pub fn new() -> Tag",
             "    impl Deref for Tag",
             "        type Target = [u8]",
+            "    impl !Send for Tag",
+            "    impl<T> Sync for Tag<T>where T: for<'a> F<'a>,",
         ];
         assert_eq!(text.lines().collect::<Vec<_>>(), expected);
         assert!(write_item(&mut text, "struct x::Tag", "another form of page").is_err());
