@@ -89,7 +89,7 @@ mod connection;
 pub mod decoy;
 mod error;
 pub mod fschacha;
-#[cfg(any(all(test, feature = "std"), feature = "fuzzing"))]
+#[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod handshake;

@@ -21,13 +21,12 @@ struct Peer {
 }
 
 fn options() -> BatchOptions {
-    BatchOptions {
-        send_arena: 20_000,
-        receive_arena: 70_000,
-        contents_limit: 2000,
-        connections_limit: 6,
-        ..BatchOptions::default()
-    }
+    let mut options = BatchOptions::default();
+    options.send_arena = 20_000;
+    options.receive_arena = 70_000;
+    options.contents_limit = 2000;
+    options.connections_limit = 6;
+    options
 }
 
 fn add(batch: &mut BatchTransport, bytes: &mut Bytes<'_>) -> Option<Peer> {
