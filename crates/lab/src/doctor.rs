@@ -142,6 +142,7 @@ fn partial(surroundings: &Surroundings, outcome: &Outcome) -> RunResult {
         results: Vec::new(),
         windows: outcome.windows.clone(),
         recommendation: Vec::new(),
+        responder: None,
         reproduction: None,
     }
 }

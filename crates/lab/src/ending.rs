@@ -20,6 +20,8 @@ pub enum Ending {
     Misused,
     /// A required peer is missing, or a peer failed.
     PeerMissing,
+    /// The other of two hosts refused or was lost.
+    RemoteLost,
     /// A file was written by a newer version.
     NewerSchema,
     /// The lab or the machine failed.

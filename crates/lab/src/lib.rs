@@ -26,6 +26,7 @@ pub mod peer;
 pub mod plan;
 mod poller;
 pub mod primitives;
+pub mod remote;
 pub mod report;
 pub mod reproduce;
 pub mod requests;

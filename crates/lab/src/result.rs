@@ -53,6 +53,10 @@ pub struct RunResult {
     pub command: Vec<String>,
     /// What the machine is (`machine.key` joins runs of equal machines).
     pub machine: Machine,
+    /// The other host; absent where one machine did it all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Responder")]
+    pub responder: Option<Responder>,
     /// What the plan was before the first window, and the time that it took.
     #[serde(default)]
     pub plan: PlanFacts,
@@ -108,6 +112,19 @@ pub struct Machine {
     /// Everything else that was captured: sorted names to a string, number, boolean or list.
     #[serde(default)]
     pub facts: BTreeMap<String, Value>,
+}
+
+/// The host at the other end of a run on two: servers and sink ran there, and `machine` had clients and generator.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+pub struct Responder {
+    /// Version and commit of its program.
+    #[serde(default)]
+    pub sealway: String,
+    /// What it is, in its own words.
+    pub machine: Machine,
+    /// Shortest time of an answer before the first window, seconds.
+    #[serde(default)]
+    pub rtt_s: Num,
 }
 
 /// What was planned, printed before the run starts, and the time that it took.

@@ -9,7 +9,7 @@
 //! certificate (P-256) made for this route. TLS is version 1.3 with AES-128-GCM at both ends, but for stacks that are named after another suite; logs, statistics and sniffing
 //! are off, and so is multiplexing in all stacks but the one named after it; the rest is each program's default. Programs run in process groups of their own, with up to
 //! 4095 random bytes more in their environment, so that no layout of the stack is favoured, and are killed when the route
-//! is dropped. They listen on 127.0.0.1 only. Needs Linux: readiness is read from `/proc`.
+//! is dropped. They listen on 127.0.0.1 only, but for the server of a route between two hosts. Needs Linux: readiness is read from `/proc`.
 
 mod config;
 pub mod engine;
@@ -17,30 +17,32 @@ pub mod engine;
 pub(crate) mod fakes;
 mod form;
 mod guest;
+mod half;
 mod kind;
 mod linked;
 mod nginx;
+mod opening;
 mod sing_box;
 mod stack;
 mod tls;
 
 use std::fmt;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub use crate::peer::proc::Memory;
 pub use engine::Engine;
 pub use guest::Guest;
+pub(crate) use half::Served;
 pub use stack::Stack;
 
 use crate::link::Relay;
 use crate::measure::cpu::Method;
-use crate::peer::{self, Folder, Peer, PeerError, proc};
+use crate::peer::{Folder, Peer, PeerError, proc};
 use crate::run::CellError;
-use config::Facts;
+use opening::Opening;
 
 /// How long a program may take until it listens. Only what hangs takes long.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -237,27 +239,12 @@ impl Route {
             let what = format!("{} has no {lack}", engine.name());
             return Err(RouteError::Unavailable { what });
         }
-        proc::raise_files();
-        let id = crate::run::run_id().map_err(|error| RouteError::System {
-            doing: "make an id",
-            what: error.to_string(),
-        })?;
-        let folder = Folder::temporary("sealway-path-").map_err(system("make a folder"))?;
-        let mut opening = Opening {
-            facts: Facts {
-                stack: *stack,
-                folder: folder.path(),
-                id: &id,
-            },
-            engine,
-            roles: Vec::new(),
-        };
+        let (id, folder) = (opening::id()?, opening::folder()?);
+        let mut opening = Opening::new(stack, engine, &folder, &id);
         let entry = opening.run(sink, wire)?;
-        let mut roles = opening.roles;
-        roles.reverse();
         Ok(Route {
             entry,
-            roles,
+            roles: opening.roles(),
             relay: None,
             _folder: Some(folder),
         })
@@ -336,156 +323,6 @@ impl Route {
         }
         Ok(())
     }
-}
-
-/// A route while it is made.
-struct Opening<'a> {
-    facts: Facts<'a>,
-    engine: &'a Engine,
-    /// The server first.
-    roles: Vec<Role>,
-}
-
-impl Opening<'_> {
-    /// Starts everything; the entry.
-    fn run(
-        &mut self,
-        sink: SocketAddr,
-        wire: impl FnOnce(SocketAddr) -> io::Result<SocketAddr>,
-    ) -> Result<SocketAddr, RouteError> {
-        let stack = self.facts.stack;
-        let mut next = sink;
-        if stack.has_wire() {
-            if stack.tls {
-                tls::make(self.facts.folder).map_err(|what| RouteError::System {
-                    doing: "make a certificate",
-                    what,
-                })?;
-            }
-            // A second inbound of the program may begin to listen after the first.
-            let used = if stack.shape == stack::Shape::Fallback { 2 } else { 1 };
-            next = self.start_at("server", used, |opening, [port, inner]| {
-                let config = form::server(opening.engine.kind(), &opening.facts, port, inner);
-                opening.engine_command("server", port, &config.to_string())
-            })?;
-            if stack.needs_nginx() {
-                let nginx = nginx::find(stack.shape == stack::Shape::NginxSni)
-                    .map_err(|what| RouteError::Unavailable { what })?;
-                next = self.start_at("front", 1, |opening, [port, _]| {
-                    let text = opening.facts.nginx(port, next, nginx.stream_module.as_deref());
-                    let file = opening.write("front", port, &text)?;
-                    let mut command = Command::new(&nginx.program);
-                    command.arg("-p").arg(opening.facts.folder).arg("-c").arg(file);
-                    command.arg("-e").arg(opening.facts.folder.join("front.log"));
-                    Ok(command)
-                })?;
-            }
-        }
-        next = wire(next).map_err(system("put something before what the client connects to"))?;
-        // Without a server that is the sink itself.
-        let target = if stack.has_wire() { sink } else { next };
-        self.start_at("client", 1, |opening, [port, _]| {
-            let config = form::client(opening.engine.kind(), &opening.facts, port, next, target);
-            opening.engine_command("client", port, &config.to_string())
-        })
-    }
-
-    /// Starts a program at free ports and waits until it listens at the first `used` of them; where it listens.
-    fn start_at(
-        &mut self,
-        name: &'static str,
-        used: usize,
-        make: impl Fn(&Self, [u16; 2]) -> Result<Command, RouteError>,
-    ) -> Result<SocketAddr, RouteError> {
-        let mut attempt = 1;
-        loop {
-            let ports = sealway_net::ports::free().map_err(system("find a free port"))?;
-            let mut command = make(self, ports)?;
-            let started = self
-                .start(name, &mut command)
-                .and_then(|role| ready(role, &ports[..used]));
-            match started {
-                Ok(role) => {
-                    self.roles.push(role);
-                    return Ok(SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, ports[0])));
-                }
-                // Between our look and its start another process can take the port.
-                Err(RouteError::Ended { words, .. }) if attempt < ATTEMPTS && words.contains("in use") => attempt += 1,
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    fn engine_command(&self, role: &str, port: u16, config: &str) -> Result<Command, RouteError> {
-        let file = self.write(role, port, config)?;
-        let mut command = Command::new(self.engine.program());
-        command.args(self.engine.kind().arguments(&file));
-        Ok(command)
-    }
-
-    /// Writes a configuration.
-    fn write(&self, role: &str, port: u16, text: &str) -> Result<PathBuf, RouteError> {
-        let file = self.facts.folder.join(format!("{role}-{port}.json"));
-        proc::write(&file, text).map_err(system("write a configuration"))?;
-        Ok(file)
-    }
-
-    fn start(&self, name: &'static str, command: &mut Command) -> Result<Role, RouteError> {
-        let errors = self.facts.folder.join(format!("{name}.log"));
-        let mut options = std::fs::OpenOptions::new();
-        let log = options
-            .create(true)
-            .append(true)
-            .open(&errors)
-            .map_err(system("make a log"))?;
-        command.stdin(Stdio::null()).stderr(log).current_dir(self.facts.folder);
-        command.env("SEALWAY_LAB_PADDING", padding()?);
-        let peer = Peer::start(command, MAX_OUTPUT).map_err(|source| RouteError::Start { role: name, source })?;
-        Ok(Role { name, peer, errors })
-    }
-}
-
-/// Waits until a program listens at all of `ports`.
-fn ready(mut role: Role, ports: &[u16]) -> Result<Role, RouteError> {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        if ports.iter().all(|&port| proc::listens(role.id(), port)) {
-            return Ok(role);
-        }
-        let ended = role.peer.has_ended().map_err(|source| RouteError::Start {
-            role: role.name,
-            source,
-        })?;
-        if ended {
-            return Err(RouteError::Ended {
-                role: role.name,
-                words: role.last_words(),
-            });
-        }
-        if peer::is_hurried() {
-            return Err(RouteError::Start {
-                role: role.name,
-                source: PeerError::Leaving,
-            });
-        }
-        if Instant::now() >= until {
-            return Err(RouteError::NotReady {
-                role: role.name,
-                patience: PATIENCE,
-                words: role.last_words(),
-            });
-        }
-        std::thread::sleep(STEP);
-    }
-}
-
-/// Up to 4095 bytes.
-fn padding() -> Result<String, RouteError> {
-    let seed = crate::run::seed().map_err(|error| RouteError::System {
-        doing: "draw random bytes",
-        what: error.to_string(),
-    })?;
-    Ok("x".repeat(crate::stats::SplitMix64::new(seed).below(PADDING)))
 }
 
 pub(crate) fn is_root() -> bool {

@@ -25,14 +25,22 @@
 //! an open door. In a window streams are opened over the link and fill it before the warm-up; what is under way after the
 //! window arrives at once.
 //!
+//! On two hosts (see [`crate::remote`]) generator and clients are here, sink and servers there, and every window has programs of its
+//! own. A rate is made of the receiver's bytes and its clock, what a program keeps busy of the clock of its host: no two clocks are
+//! compared. `workload_def` is another one, as the figures are.
+//!
 //! Programs start anew for every window and end after it. In quick runs, where that would take most of the time, they
 //! start once and are held while others are measured.
 
 mod advice;
 mod bare;
 mod cells;
+mod far;
+mod figures;
 mod lens;
+mod near;
 mod pattern;
+mod talk;
 mod traffic;
 mod wire;
 
@@ -40,19 +48,19 @@ use std::time::Duration;
 
 use sealway_aead::Suite;
 
-use crate::link::Link;
 use crate::measure::cpu::Method;
 use crate::plan::{Layout, Overhead, Plan, PlanError, Profile};
 use crate::result::{ResultRow, Subject};
-use crate::route::{Stack, engine};
+use crate::route::{Engine, Stack, engine};
 use crate::run::Cell;
 use crate::workload::fit::fit;
 use crate::workload::metric::{Metric, THROUGHPUT};
 use crate::workload::routes::{self, DIRECT, Found, mark_generator_bound};
 use crate::workload::rows::{Reference, Scheme};
-use crate::workload::{self, LabError, Prepared, Request, Workload};
+use crate::workload::{self, LabError, Peers, Prepared, Request, Workload};
 pub(crate) use bare::{Moved, PIECE as WRITE, bare};
 use cells::{FLIP_AFTER, FORGEABLE, Spec, VERIFIED};
+pub use far::respond;
 use traffic::{Direction, END, PIECE};
 
 /// Name of the workload.
@@ -136,24 +144,36 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     specs.retain(|spec| request.wants(&spec.case()));
     // What is published of a preset is one stream down.
     specs.retain(|spec| request.preset.is_none() || (spec.streams, spec.direction) == (1, Direction::Down));
+    let remote = request.remote.as_ref();
+    if remote.is_some() {
+        allowed(request)?;
+        specs.retain(|spec| far::remote_stack(&spec.stack).is_ok());
+    }
     if specs.is_empty() {
         return Err(LabError::Plan(PlanError::NoCells));
     }
-    let Found { mut subjects, engines } = routes::find(request, specs.iter().map(|spec| spec.stack))?;
-    let (keep, over) = (request.profile == Profile::Quick, request.over());
+    let asked = Request {
+        peers: remote.map_or(request.peers.clone(), |_| Peers::None),
+        ..request.clone()
+    };
+    let Found { mut subjects, engines } = routes::find(&asked, specs.iter().map(|spec| spec.stack))?;
+    let keep = request.profile == Profile::Quick && remote.is_none();
+    let over = request.over();
     let runs = |subject: &&mut Subject| subject.error.is_empty() && subject.name != DIRECT;
     for subject in subjects.iter_mut().filter(|subject| keep && runs(subject)) {
         let held = "started once and held between its windows".to_owned();
         subject.differs.push(held);
     }
+    let cell = |spec: Spec, engine: Option<Engine>| match remote {
+        Some(link) => near::cell(spec, engine, link),
+        None => cells::cell(spec, engine, keep, over),
+    };
     let cells_of = |spec: Spec| -> Vec<Cell> {
         if spec.stack == Stack::DIRECT {
-            return vec![cells::cell(spec, None, keep, over)];
+            return vec![cell(spec, None)];
         }
         let engines = engines.iter().cloned();
-        engines
-            .map(|engine| cells::cell(spec, Some(engine), keep, over))
-            .collect()
+        engines.map(|engine| cell(spec, Some(engine))).collect()
     };
     let cells: Vec<Cell> = specs.into_iter().flat_map(cells_of).collect();
     Ok(Prepared {
@@ -167,7 +187,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
             // Over a link all come close to what the link gives.
             finish: if over.is_some() { mark_forged } else { mark },
             guests: routes::guests(request),
-            ..Scheme::new(NAME, hash(request.link), |_| &METRICS, Reference::Best(&PEERS))
+            ..Scheme::new(NAME, hash(request), |_| &METRICS, Reference::Best(&PEERS))
         },
         cells,
         warnings: Vec::new(),
@@ -222,19 +242,37 @@ fn specs(profile: Profile, stacks: &[Stack], suites: &[Suite]) -> Vec<Spec> {
     specs
 }
 
+/// Refuses what is measured on one host only.
+fn allowed(request: &Request) -> Result<(), LabError> {
+    let refuse = |what: String| Err(LabError::OneHostOnly { what });
+    if let Peers::Named(names) = &request.peers {
+        return refuse(format!("the peers {}", names.join(", ")));
+    }
+    if let Some(guest) = request.guests.first() {
+        return refuse(format!("the peer {}", guest.name()));
+    }
+    match request.stacks.iter().find(|stack| far::remote_stack(stack).is_err()) {
+        Some(stack) => refuse(format!("the stack {stack}, which has nginx in it,")),
+        None => Ok(()),
+    }
+}
+
 /// Hash of the numbers that define a window.
-fn hash(link: Option<Link>) -> String {
+fn hash(request: &Request) -> String {
+    let hosts = if request.remote.is_some() { " two hosts" } else { "" };
     let definition = format!(
-        "{NAME} {VERSION} piece={PIECE} nodelay block={}/{} verified={VERIFIED} flip={FLIP_AFTER} tls=1.3 p256",
+        "{NAME} {VERSION} piece={PIECE} nodelay block={}/{} verified={VERIFIED} flip={FLIP_AFTER} tls=1.3 p256{hosts}",
         pattern::BLOCK,
         pattern::BLOCKS
     );
-    workload::hash_over(&definition, link)
+    workload::hash_over(&definition, request.link)
 }
 
 /// Fits the windows to the time there is.
 fn plan(request: &Request, cells: &[Cell]) -> Result<Plan, LabError> {
     let (limit, start) = match request.profile {
+        // Programs start for every window there.
+        Profile::Quick if request.remote.is_some() => (request.limit(), Duration::from_millis(350)),
         Profile::Quick => (request.limit(), Duration::from_millis(20)),
         Profile::Standard => (request.budget.or(Some(STANDARD_LIMIT)), Duration::from_millis(350)),
         Profile::Full => (request.limit(), Duration::from_millis(350)),

@@ -17,6 +17,7 @@ pub(crate) mod rows;
 pub(crate) mod subjects;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use sealway_aead::Suite;
@@ -27,12 +28,14 @@ use crate::lens::Lens;
 use crate::link::{Link, Over};
 use crate::measure::{WarningCode, clock};
 use crate::plan::{Plan, PlanError, Preset, Profile};
+use crate::remote;
 use crate::result::{Case, Machine, PlanFacts, Recommendation, ResultRow, RunResult, SCHEMA, Subject, Warning};
 use crate::route::{Guest, Stack};
 use crate::run::{Cell, Deadline, Job, Observer, Outcome, Probe, SystemProbe, Timing, execute};
 use crate::{machine, run};
 
 pub use error::LabError;
+pub(crate) use linked::hash_over;
 use rows::{Scheme, Table};
 
 /// Time limit of a standard run without a budget.
@@ -158,6 +161,8 @@ pub struct Request {
     pub gpu_modes: Vec<String>,
     /// The file that keeps what packets cost on the GPU and on the processor; measured every time if absent.
     pub costs: Option<PathBuf>,
+    /// The other of two hosts, where servers and sink run: for the workload `transports` only.
+    pub remote: Option<Arc<remote::Link>>,
     /// The program `sealway`, for workloads that run it as a process of its own.
     pub program: Option<PathBuf>,
     /// Seed for the order of visits; drawn if absent.
@@ -282,6 +287,7 @@ pub(crate) fn run_parts(
         results: Vec::new(),
         windows: Vec::new(),
         recommendation: Vec::new(),
+        responder: request.remote.as_deref().map(|link| link.responder().clone()),
         reproduction: None,
     };
     result.warnings = machine::warnings(&result.machine, &clock::examine(), run::cpus());
@@ -425,7 +431,7 @@ fn joined(before: &PlanFacts, next: PlanFacts) -> PlanFacts {
 }
 
 /// Facts of this machine, with the features our engine can use.
-fn this_machine() -> Machine {
+pub(crate) fn this_machine() -> Machine {
     let mut machine = machine::capture(std::path::Path::new("/"));
     machine.flags = Cpu::get()
         .usable()
@@ -476,14 +482,6 @@ fn unknown_features() -> impl Iterator<Item = Warning> {
         );
         WarningCode::UnknownFeature.warn("", &text)
     })
-}
-
-/// As [`hash`], over a link if there is one: figures of two links are not of one kind.
-pub(crate) fn hash_over(definition: &str, link: Option<Link>) -> String {
-    match link {
-        Some(link) => hash(&format!("{definition} link={link}")),
-        None => hash(definition),
-    }
 }
 
 /// The hash of a text that states everything which figures depend on.

@@ -5,6 +5,7 @@ mod bip324;
 mod drop;
 mod keys;
 mod proxy;
+mod remote;
 mod share;
 mod store;
 mod tls;
@@ -36,6 +37,7 @@ pub(crate) use drop::{
 };
 pub(crate) use keys::{Mldsa65, Uuid, X25519};
 pub(crate) use proxy::{Drain, Gateway, Geo, Link, ProxyApi, Route, RouteTest, Run, with_two_dashes};
+pub(crate) use remote::{Remote, Respond};
 pub(crate) use share::{Changing, Direction, Mount, MountAt, Mounting, Pair, Share};
 pub(crate) use store::{Export, Import, Keep, Prune, Runs, Show, Stored, Trend};
 pub(crate) use tls::{Tls, TlsCert, TlsPing};
@@ -56,6 +58,7 @@ const ENVIRONMENT: &str = "\
 Environment:
   SEALWAY_CPU_DISABLE  CPU features to do without (aes,avx2,avx512,…); `sealway cpu` lists them
   SEALWAY_LAB_STORE    where the lab keeps its runs; none: nowhere
+  SEALWAY_LAB_TOKEN    the token of a lab on two hosts; never give it on the command line, where others see it
   XDG_DATA_HOME        where that is by default, in sealway/lab.sqlite (default: ~/.local/share)
   XDG_CACHE_HOME       where what a GPU costs is kept (default: ~/.cache)
   NO_COLOR             set to anything: no colours";
@@ -191,6 +194,9 @@ pub(crate) struct LabRun {
     pub(crate) windows: Windows,
 
     #[command(flatten)]
+    pub(crate) remote: Remote,
+
+    #[command(flatten)]
     pub(crate) options: LabOptions,
 }
 
@@ -292,6 +298,7 @@ pub(crate) enum LabCommand {
     Import(Import),
     Prune(Prune),
     Reproduce(Reproduce),
+    Respond(Respond),
     Runs(Runs),
     Show(Show),
     Trend(Trend),

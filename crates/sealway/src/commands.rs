@@ -14,6 +14,7 @@ pub(crate) mod lab;
 pub(crate) mod link;
 pub(crate) mod man;
 pub(crate) mod proxy_api;
+pub(crate) mod respond;
 pub(crate) mod route;
 pub(crate) mod run;
 pub(crate) mod runs;

@@ -88,6 +88,7 @@ impl From<Ending> for Exit {
             Ending::Interrupted => Exit::Interrupted,
             Ending::Misused => Exit::Usage,
             Ending::PeerMissing => Exit::PeerMissing,
+            Ending::RemoteLost => Exit::Remote,
             Ending::NewerSchema => Exit::Store,
             Ending::Failed => Exit::Internal,
         }

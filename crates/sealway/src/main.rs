@@ -63,6 +63,7 @@ fn main() -> ExitCode {
             Some(LabCommand::Show(show)) => commands::runs::show(&show),
             Some(LabCommand::Trend(trend)) => commands::trend::run(&trend),
             Some(LabCommand::Reproduce(asked)) => commands::lab::reproduce(&asked),
+            Some(LabCommand::Respond(asked)) => commands::respond::run(&asked),
             Some(LabCommand::HttpsPost(end)) => commands::lab::https_post(&end),
         },
         Command::Route(Route::Test(test)) => commands::route::run(&test),

@@ -24,7 +24,7 @@ fn golden(name: &str, text: &str) {
 }
 
 /// Every command.
-const COMMANDS: [&[&str]; 53] = [
+const COMMANDS: [&[&str]; 54] = [
     &[],
     &["bip324"],
     &["bip324", "bench"],
@@ -45,6 +45,7 @@ const COMMANDS: [&[&str]; 53] = [
     &["lab", "import"],
     &["lab", "prune"],
     &["lab", "reproduce"],
+    &["lab", "respond"],
     &["lab", "runs"],
     &["lab", "show"],
     &["lab", "trend"],

@@ -75,6 +75,7 @@ fn run(id: &str, ours: f64, ring: f64) -> RunResult {
             .collect(),
         windows: Vec::new(),
         recommendation: Vec::new(),
+        responder: None,
         reproduction: None,
     }
 }

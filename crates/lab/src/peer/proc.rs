@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -115,17 +116,28 @@ fn kib(path: &str, name: &str) -> Option<u64> {
 /// True if process `pid` itself listens at a TCP port of 127.0.0.1. Nothing connects to find out: a connection would be
 /// served.
 pub(crate) fn listens(pid: u32, port: u16) -> bool {
-    has_socket(pid, |table| listeners(table, port))
+    listens_at(pid, (Ipv4Addr::LOCALHOST, port).into())
+}
+
+/// The same of any address.
+pub(crate) fn listens_at(pid: u32, address: SocketAddr) -> bool {
+    has_socket(pid, address, |table| sockets(table, 1, address, "0A"))
 }
 
 /// True if process `pid` itself has an open connection to a TCP port of 127.0.0.1.
 pub(crate) fn connected(pid: u32, port: u16) -> bool {
-    has_socket(pid, |table| sockets(table, 2, port, "01"))
+    let address = (Ipv4Addr::LOCALHOST, port).into();
+    has_socket(pid, address, |table| sockets(table, 2, address, "01"))
 }
 
-/// True if a process has one of the sockets that `wanted` finds in `/proc/net/tcp`.
-fn has_socket(pid: u32, wanted: impl Fn(&str) -> BTreeSet<u64>) -> bool {
-    let wanted = wanted(&fs::read_to_string("/proc/net/tcp").unwrap_or_default());
+/// True if a process has one of the sockets that `wanted` finds in the table of the address's family.
+fn has_socket(pid: u32, address: SocketAddr, wanted: impl Fn(&str) -> BTreeSet<u64>) -> bool {
+    let table = if address.is_ipv4() {
+        "/proc/net/tcp"
+    } else {
+        "/proc/net/tcp6"
+    };
+    let wanted = wanted(&fs::read_to_string(table).unwrap_or_default());
     if wanted.is_empty() {
         return false;
     }
@@ -140,16 +152,16 @@ fn socket(link: &str) -> Option<u64> {
     link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// Inodes of the sockets that listen at `port` of 127.0.0.1, out of the text of `/proc/net/tcp`.
-fn listeners(table: &str, port: u16) -> BTreeSet<u64> {
-    sockets(table, 1, port, "0A")
-}
-
-/// Inodes of the sockets of that state whose address in column `column` is `port` of 127.0.0.1.
-fn sockets(table: &str, column: usize, port: u16, state: &str) -> BTreeSet<u64> {
-    // Addresses are written as the machine holds them in memory.
-    let address = u32::from_ne_bytes([127, 0, 0, 1]);
-    let wanted = format!("{address:08X}:{port:04X}");
+/// Inodes of the sockets of that state that have `address` in column `column`, out of the text of `/proc/net/tcp`.
+fn sockets(table: &str, column: usize, address: SocketAddr, state: &str) -> BTreeSet<u64> {
+    // Addresses are written in words, as the machine holds them in memory.
+    let octets = match address.ip() {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    };
+    let word = |bytes: &[u8; 4]| format!("{:08X}", u32::from_ne_bytes(*bytes));
+    let words: String = octets.as_chunks().0.iter().map(word).collect();
+    let wanted = format!("{words}:{:04X}", address.port());
     let inode = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let found = *words.get(column)? == wanted && *words.get(3)? == state;
@@ -183,8 +195,10 @@ mod tests {
             "nonsense\n".to_owned(),
         ]
         .concat();
-        assert_eq!(listeners(&table, 8080), BTreeSet::from([11]));
-        assert_eq!(listeners(&table, 9), BTreeSet::new());
+        let listeners = |address: &str| sockets(&table, 1, address.parse().unwrap(), "0A");
+        assert_eq!(listeners("127.0.0.1:8080"), BTreeSet::from([11]));
+        assert_eq!(listeners("127.0.0.2:8080"), BTreeSet::from([13]));
+        assert_eq!(listeners("127.0.0.1:9"), BTreeSet::new());
         assert_eq!(socket("socket:[77]"), Some(77));
         assert_eq!(socket("/dev/null"), None);
     }
@@ -202,6 +216,9 @@ mod tests {
         drop(connection);
         drop(listener);
         assert!(!listens(me, port));
+        if let Ok(six) = std::net::TcpListener::bind("[::1]:0") {
+            assert!(listens_at(me, six.local_addr().unwrap()));
+        }
         let memory = memory(me).unwrap();
         assert!(memory.peak > 0 && memory.pss.is_none_or(|pss| pss > 0));
         reset_peak(me);

@@ -6,7 +6,8 @@ use super::standings::{Sum, sums};
 use crate::format::{self, count};
 use crate::lens::headline::UNKNOWN;
 use crate::lens::{Against, Family, Headline, Lens, OURS, Scope, subjects};
-use crate::result::{Case, CaseValue, ResultRow, RunResult};
+use crate::remote;
+use crate::result::{Case, CaseValue, Machine, ResultRow, RunResult};
 use crate::workload::{Catalogue, Workload};
 
 /// A run as both reports show it.
@@ -89,7 +90,11 @@ impl<'a> Report<'a> {
     /// What the numbers cannot show, by workload, each with its name; what holds for all comes last, without a name.
     pub(crate) fn limits(&self) -> Vec<(&'static str, &'static [&'static str])> {
         let views = self.views.iter();
-        let own = views.map(|view| (view.workload.name, view.workload.limits));
+        let limits = |workload: &'static Workload| match self.run.responder {
+            Some(_) => &remote::LIMITS[..],
+            None => workload.limits,
+        };
+        let own = views.map(|view| (view.workload.name, limits(view.workload)));
         let link = self.run.link.iter().map(|_| ("the emulated link", &LINK[..]));
         own.chain(link).chain([("", &ALWAYS[..])]).collect()
     }
@@ -160,8 +165,7 @@ pub(crate) fn rounds(run: &RunResult) -> String {
 }
 
 /// The CPU, and the rest of the machine in one line.
-pub(crate) fn machine(run: &RunResult) -> (&str, String) {
-    let m = &run.machine;
+pub(crate) fn machine(m: &Machine) -> (&str, String) {
     let cpu = if m.cpu.is_empty() { "unknown CPU" } else { &m.cpu };
     let mut rest = vec![count(m.cores as usize, "CPU")];
     if !m.arch.is_empty() {
@@ -193,15 +197,15 @@ pub(crate) fn harmless(run: &RunResult) -> RunResult {
         &mut run.sealway,
         &mut run.profile,
         &mut run.seed,
-        &mut run.machine.key,
-        &mut run.machine.cpu,
-        &mut run.machine.kernel,
-        &mut run.machine.arch,
     ] {
         clean(text);
     }
+    clean_machine(&mut run.machine);
+    if let Some(responder) = &mut run.responder {
+        clean(&mut responder.sealway);
+        clean_machine(&mut responder.machine);
+    }
     run.command.iter_mut().for_each(clean);
-    run.machine.flags.iter_mut().for_each(clean);
     for warning in &mut run.warnings {
         [&mut warning.code, &mut warning.place, &mut warning.text]
             .into_iter()
@@ -266,6 +270,18 @@ fn clean(text: &mut String) {
     if !text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
         *text = format::clean(text);
     }
+}
+
+fn clean_machine(machine: &mut Machine) {
+    for text in [
+        &mut machine.key,
+        &mut machine.cpu,
+        &mut machine.kernel,
+        &mut machine.arch,
+    ] {
+        clean(text);
+    }
+    machine.flags.iter_mut().for_each(clean);
 }
 
 fn clean_case(case: &mut Case) {

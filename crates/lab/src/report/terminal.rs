@@ -206,8 +206,13 @@ fn head(out: &mut Text, run: &RunResult) {
     if !run.complete {
         out.prose("CUT SHORT ", "The run was stopped: these are partial figures.");
     }
-    let (cpu, rest) = machine(run);
+    let (cpu, rest) = machine(&run.machine);
     out.line(&out.cut(&format!("Machine  {cpu}, {rest}")));
+    if let Some(responder) = &run.responder {
+        let (cpu, rest) = machine(&responder.machine);
+        let rtt = format::seconds(responder.rtt_s.get());
+        out.line(&out.cut(&format!("Servers  {cpu}, {rest}; an answer takes {rtt}")));
+    }
     if let Some(link) = &run.link {
         out.prose("Link     ", &format!("emulated: {}", link.line()));
     }

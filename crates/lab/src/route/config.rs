@@ -3,7 +3,7 @@
 //! What can be forced is: TLS 1.3 with one suite, no logs, and nothing that a configuration has to ask for, such as
 //! statistics or sniffing.
 
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::Path;
 
 use base64::Engine as _;
@@ -31,6 +31,10 @@ pub(super) struct Facts<'a> {
     pub(super) folder: &'a Path,
     /// The user's id, a UUID.
     pub(super) id: &'a str,
+    /// Where the server listens.
+    pub(super) listen: IpAddr,
+    /// The one target that the server reaches, whatever it is asked for; any if absent.
+    pub(super) only: Option<SocketAddr>,
 }
 
 /// A port of this machine.
@@ -125,10 +129,10 @@ impl Facts<'_> {
             }
             _ => ("vless", json!({ "clients": [user], "decryption": "none" })),
         };
-        let inbound = |tag: &str, port: u16, settings: &Value, stream: Value| {
+        let inbound = |tag: &str, listen: IpAddr, port: u16, settings: &Value, stream: Value| {
             json!({
                 "tag": tag,
-                "listen": "127.0.0.1",
+                "listen": listen.to_string(),
                 "port": port,
                 "protocol": protocol,
                 "settings": settings,
@@ -138,7 +142,7 @@ impl Facts<'_> {
         let mut inbounds = Vec::new();
         let mut stream = self.network();
         if self.stack.shape == Shape::Fallback {
-            inbounds.push(inbound("inner", inner, &settings, stream));
+            inbounds.push(inbound("inner", Ipv4Addr::LOCALHOST.into(), inner, &settings, stream));
             let inner = local(inner).to_string();
             // The second is for everybody else: none comes here, but a server without it is told from a web server.
             settings["fallbacks"] = json!([{ "path": WS_PATH, "dest": inner }, { "dest": inner }]);
@@ -155,8 +159,12 @@ impl Facts<'_> {
                 "certificates": [{ "certificateFile": self.file(CERTIFICATE), "keyFile": self.file(KEY) }],
             });
         }
-        inbounds.push(inbound("server", port, &settings, stream));
-        whole(inbounds, freedom())
+        inbounds.push(inbound("server", self.listen, port, &settings, stream));
+        let mut out = freedom();
+        if let Some(only) = self.only {
+            out["settings"]["redirect"] = json!(only.to_string());
+        }
+        whole(inbounds, out)
     }
 
     /// nginx at `port`, before the server at `server`.
@@ -300,6 +308,8 @@ mod tests {
                 stack,
                 folder: Path::new("/f"),
                 id: "u",
+                listen: Ipv4Addr::LOCALHOST.into(),
+                only: None,
             };
             let client = facts.client(1, local(2), local(9));
             let server = facts.server(2, 4);
@@ -328,6 +338,27 @@ mod tests {
             let websocket = inbounds.first().unwrap()["streamSettings"]["network"] == "ws";
             assert_eq!(websocket, stack.network == Network::WebSocket, "{stack}");
             assert_eq!(client["inbounds"][0]["settings"]["port"], 9);
+        }
+    }
+
+    #[test]
+    fn a_server_for_another_host_reaches_the_sink_only() {
+        for stack in Stack::ALL.into_iter().filter(Stack::has_wire) {
+            let facts = Facts {
+                stack,
+                folder: Path::new("/f"),
+                id: "u",
+                listen: [192, 0, 2, 1].into(),
+                only: Some(local(9)),
+            };
+            let server = facts.server(2, 4);
+            let outbounds = server["outbounds"].as_array().unwrap();
+            assert_eq!(outbounds.len(), 1, "{stack}");
+            assert_eq!(outbounds[0]["settings"]["redirect"], "127.0.0.1:9", "{stack}");
+            let inbounds = server["inbounds"].as_array().unwrap();
+            assert_eq!(inbounds.last().unwrap()["listen"], "192.0.2.1");
+            // What the first hands on stays on the machine.
+            assert!(inbounds.len() == 1 || inbounds[0]["listen"] == "127.0.0.1");
         }
     }
 

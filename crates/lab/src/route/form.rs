@@ -1,7 +1,7 @@
 //! Which program gets configurations of which form.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -37,6 +37,8 @@ pub(super) fn samples(kind: Kind, stacks: &[Stack]) -> BTreeMap<String, Value> {
             stack: *stack,
             folder: Path::new("."),
             id: "00000000-0000-4000-8000-000000000000",
+            listen: Ipv4Addr::LOCALHOST.into(),
+            only: None,
         };
         let mut add = |role: &str, config: Value| samples.insert(format!("{stack} {role}"), config);
         let to = if stack.needs_nginx() { local(3) } else { local(2) };

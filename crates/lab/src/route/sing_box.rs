@@ -41,7 +41,7 @@ pub(super) fn client(facts: &Facts<'_>, entry: u16, server: SocketAddr, sink: So
     whole(door, outbound)
 }
 
-/// The server at `port`.
+/// The server at `port`, for clients of this host only: [`Facts::listen`] and [`Facts::only`] are not looked at.
 pub(super) fn server(facts: &Facts<'_>, port: u16) -> Value {
     let mut inbound = match facts.stack.protocol {
         Protocol::Vmess(_) | Protocol::VmessNone => json!({ "type": "vmess", "users": [{ "uuid": facts.id }] }),
@@ -104,6 +104,7 @@ fn whole(inbound: Value, outbound: Value) -> Value {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::net::Ipv4Addr;
     use std::path::Path;
 
     use super::super::config::local;
@@ -116,6 +117,8 @@ mod tests {
             stack,
             folder: Path::new("/f"),
             id: "00000000-0000-4000-8000-000000000000",
+            listen: Ipv4Addr::LOCALHOST.into(),
+            only: None,
         }
     }
 

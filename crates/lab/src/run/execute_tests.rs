@@ -212,6 +212,7 @@ impl Scene {
             results: Vec::new(),
             windows: outcome.windows.clone(),
             recommendation: Vec::new(),
+            responder: None,
             reproduction: None,
         };
         execute(&mut self.cells, &job, &mut probe, &mut self.observer, &mut snapshot)

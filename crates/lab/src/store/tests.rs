@@ -65,6 +65,7 @@ pub(crate) fn run(day: u32, ours: f64, ring: f64) -> RunResult {
         results: vec![row("sealway", ours), row("ring", ring)],
         windows: Vec::new(),
         recommendation: Vec::new(),
+        responder: None,
         reproduction: None,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::figures::{Measured, Spent, steps};
 use super::traffic::{Direction, Order, Sink, Traffic, Trouble};
 use super::wire::{Damage, Plan, Wire};
 use crate::link::Over;
@@ -18,13 +19,10 @@ pub(super) const VERIFIED: u64 = 16 << 20;
 pub(super) const FLIP_AFTER: u64 = 1 << 20;
 
 /// Payload of the pass with the flipped bit.
-const FLIP_PAYLOAD: u64 = 4 << 20;
-
-/// How often the CPU clocks of programs are read in a window.
-const STEP: Duration = Duration::from_millis(50);
+pub(super) const FLIP_PAYLOAD: u64 = 4 << 20;
 
 /// How often streams are started before they have to carry.
-const ATTEMPTS: usize = 3;
+pub(super) const ATTEMPTS: usize = 3;
 
 /// Figure of a subject that delivered wrong bytes after a bit was flipped on the wire of a stack that should notice.
 pub(super) const FORGEABLE: &str = "forgeable";
@@ -277,8 +275,7 @@ fn measure(line: &Line, spec: &Spec, warmup: Duration, window: Duration) -> Resu
     let before = Reading::take(route, &traffic)?;
     let mut after = before.clone();
     let mut busiest = vec![0.0_f64; before.cpu.len()];
-    // However long the window is, its last step is not a short one.
-    let steps = (window.as_secs_f64() / STEP.as_secs_f64()).floor().max(1.0) as u32;
+    let steps = steps(window);
     for _ in 0..steps {
         traffic.watch(window / steps)?;
         let now = Reading::take(route, &traffic)?;
@@ -294,74 +291,23 @@ fn measure(line: &Line, spec: &Spec, warmup: Duration, window: Duration) -> Resu
     traffic.stop();
     traffic.finish()?;
 
-    let wall_s = (after.at - before.at).as_secs_f64();
     let pairs = after.received.iter().zip(&before.received);
-    let each: Vec<u64> = pairs.map(|(after, before)| after - before).collect();
-    let bytes: u64 = each.iter().sum();
-    let gigabytes = bytes as f64 / 1e9;
-    let mut figures = Vec::from_iter(late);
-    let mut cpu_s = 0.0;
-    for ((role, after), before) in route.roles().iter().zip(&after.cpu).zip(&before.cpu) {
-        let spent = after.saturating_sub(*before).as_secs_f64();
-        cpu_s += spent;
-        figures.push((cpu_metric(role.name()), spent / gigabytes));
+    let memory = memory.into_iter().map(|(_, memory)| memory.peak);
+    let costs = after.busy(&before).zip(busiest).zip(memory);
+    let roles = route.roles().iter().zip(costs);
+    let mut counted = Measured {
+        wall_s: (after.at - before.at).as_secs_f64(),
+        each: pairs.map(|(after, before)| after - before).collect(),
+        roles: roles
+            .map(|(role, ((busy, busiest), memory))| Spent {
+                role: role.name(),
+                busy,
+                busiest,
+                memory,
+            })
+            .collect(),
     }
-    for ((role, average), most) in route.roles().iter().zip(after.busy(&before)).zip(busiest) {
-        let [busy, peak] = busy_metrics(role.name());
-        figures.extend([(busy, average), (peak, most)]);
-    }
-    let mut peak = 0;
-    for (role, memory) in memory {
-        peak += memory.peak;
-        figures.push((memory_metric(role), memory.peak as f64));
-    }
-    if spec.stack.has_programs() {
-        figures.push(("cpu_per_gb", cpu_s / gigabytes));
-        figures.push(("memory", peak as f64));
-    }
-    if spec.streams > 1 {
-        figures.push(("fairness", fairness(&each)));
-    }
-    // Without a byte delivered there is no cost of one: the runner refuses such a window.
-    figures.retain(|(_, value)| value.is_finite());
-    Ok(Counted {
-        ops: bytes.div_ceil(super::traffic::PIECE as u64),
-        bytes,
-        wall_s,
-        cpu_s,
-        figures,
-        tails: Vec::new(),
-    })
-}
-
-fn cpu_metric(role: &str) -> &'static str {
-    match role {
-        "client" => "cpu_per_gb_client",
-        "server" => "cpu_per_gb_server",
-        _ => "cpu_per_gb_front",
-    }
-}
-
-/// CPUs kept busy, on the average of a window and at most.
-fn busy_metrics(role: &str) -> [&'static str; 2] {
-    match role {
-        "client" => ["cpu_busy_client", "cpu_busy_peak_client"],
-        "server" => ["cpu_busy_server", "cpu_busy_peak_server"],
-        _ => ["cpu_busy_front", "cpu_busy_peak_front"],
-    }
-}
-
-fn memory_metric(role: &str) -> &'static str {
-    match role {
-        "client" => "memory_client",
-        "server" => "memory_server",
-        _ => "memory_front",
-    }
-}
-
-/// Jain's index: 1 if all streams got the same, 1/n if one got all.
-pub(super) fn fairness(each: &[u64]) -> f64 {
-    let sum: f64 = each.iter().map(|&bytes| bytes as f64).sum();
-    let squares: f64 = each.iter().map(|&bytes| bytes as f64 * bytes as f64).sum();
-    sum * sum / (each.len() as f64 * squares)
+    .counted();
+    counted.figures.extend(late);
+    Ok(counted)
 }

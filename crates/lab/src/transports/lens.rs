@@ -9,6 +9,9 @@ use crate::route::Stack;
 const LOOPBACK: &str = "Loopback is not a network: there are no losses, no distance and packets of 64 KiB. This is the cost of \
                         the software for each byte. Generator, programs and sink share the CPUs, so cost says more than rate.";
 
+const TWO_HOSTS: &str = "Client and server are on two hosts: the network between them is part of every rate, and direct shows what it \
+                         carries. CPU time is that of each program on its own host.";
+
 const LINKED: &str = "A link is emulated between client and server (for direct: before the sink), and no rate is above what it gives. \
                       Cost is that of the software for each byte; the emulation is in no subject's figure. Generator, programs, \
                       sink and link share the CPUs.";
@@ -40,7 +43,11 @@ pub(super) static LENS: Lens = Lens {
     case: |case| format!("{}, {}", stack(case), kind(case)),
     leading: |_| COST,
     place,
-    intro: |scope| scope.run.link.as_ref().map_or(LOOPBACK, |_| LINKED).to_owned(),
+    intro: |scope| match (&scope.run.responder, &scope.run.link) {
+        (Some(_), _) => TWO_HOSTS.to_owned(),
+        (None, Some(_)) => LINKED.to_owned(),
+        (None, None) => LOOPBACK.to_owned(),
+    },
     finding,
     beneath: true,
     headline,

@@ -2,7 +2,8 @@
 
 use std::net::{TcpListener, TcpStream};
 
-use super::cells::{TransportCell, fairness, judge_flip, verify};
+use super::cells::{TransportCell, judge_flip, verify};
+use super::figures::fairness;
 use super::traffic::{Order, Sink, Traffic, Trouble};
 use super::wire::{Damage, Plan as WirePlan, Wire};
 use super::*;

@@ -3,22 +3,28 @@
 //! Two threads a stream, one for each end, with blocking reads and writes of 128 KiB and TCP_NODELAY: the same for every
 //! subject. What counts is what the receiver has been given.
 
-use std::collections::HashMap;
+mod half;
+mod sink;
+
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
 
 use super::pattern;
 use crate::run::CellError;
+pub(super) use half::{Planned, State};
+pub(super) use sink::Sink;
 
 /// Bytes of a read or a write.
 pub(super) const PIECE: usize = 128 * 1024;
 
 /// How long nothing may move before a stream is given up.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long the end of a stream of which every byte has arrived may take. Some programs never pass it on.
 pub(super) const END: Duration = Duration::from_millis(100);
@@ -38,7 +44,8 @@ const SIZES: [usize; 14] = [
 ];
 
 /// Which way the payload goes.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Direction {
     /// To the generator, as a download.
     Down,
@@ -56,7 +63,8 @@ impl Direction {
 }
 
 /// What a stream does.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Order {
     pub(super) direction: Direction,
     /// Bytes to send; until told to stop if absent.
@@ -68,14 +76,15 @@ pub(super) struct Order {
 }
 
 /// Why a stream did not do what it should.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Trouble {
     /// A byte arrived that was not sent at this place.
     Wrong { offset: u64 },
     /// A stream ended before all that was to be sent had arrived.
     Count { sent: u64, received: u64 },
     /// A connection failed.
-    Broken { side: &'static str, what: String },
+    Broken { side: String, what: String },
     /// Nothing moved.
     Stuck,
     /// Everything arrived, but not the end.
@@ -114,6 +123,10 @@ pub(super) struct Stream {
     received: AtomicU64,
     /// The receiver has ended: nothing more is to come.
     arrived: AtomicBool,
+    /// What the other end does is known from messages only, later than it happens.
+    apart: bool,
+    /// The sender has ended, well or not.
+    over: AtomicBool,
     done: Sender<Result<(), Trouble>>,
 }
 
@@ -124,7 +137,13 @@ impl Stream {
     }
 
     /// Sends until the limit or until told to stop, then ends the stream and waits for the other end's.
-    fn send(&self, mut socket: &TcpStream) -> Result<(), Trouble> {
+    fn send(&self, socket: &TcpStream) -> Result<(), Trouble> {
+        let sent = self.send_all(socket);
+        self.over.store(true, Ordering::Release);
+        sent
+    }
+
+    fn send_all(&self, mut socket: &TcpStream) -> Result<(), Trouble> {
         let mut piece = vec![0; PIECE];
         let mut offset = 0;
         for turn in 0.. {
@@ -204,6 +223,9 @@ impl Stream {
             since = Instant::now();
             self.received.store(offset, Ordering::Release);
         }
+        if self.apart {
+            self.hear_of_the_end();
+        }
         let sent = self.sent.load(Ordering::Acquire);
         let wanted = match self.order.limit {
             Some(limit) => offset == limit,
@@ -224,7 +246,7 @@ fn broken(side: &'static str) -> impl Fn(io::Error) -> Trouble {
     move |error| match is_timeout(&error) {
         true => Trouble::Stuck,
         false => Trouble::Broken {
-            side,
+            side: side.to_owned(),
             what: error.to_string(),
         },
     }
@@ -234,74 +256,6 @@ fn set_up(socket: &TcpStream) -> io::Result<()> {
     socket.set_nodelay(true)?;
     socket.set_read_timeout(Some(PATIENCE))?;
     socket.set_write_timeout(Some(PATIENCE))
-}
-
-type Expected = Arc<Mutex<HashMap<u64, Arc<Stream>>>>;
-
-/// The far end. It stops listening when dropped; its connections end with their streams.
-#[derive(Debug)]
-pub(super) struct Sink {
-    address: SocketAddr,
-    expected: Expected,
-    closing: Arc<AtomicBool>,
-}
-
-impl Sink {
-    pub(super) fn open() -> io::Result<Sink> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let sink = Sink {
-            address: listener.local_addr()?,
-            expected: Expected::default(),
-            closing: Arc::default(),
-        };
-        let (expected, closing) = (Arc::clone(&sink.expected), Arc::clone(&sink.closing));
-        thread("sink", move || {
-            for socket in listener.incoming() {
-                if closing.load(Ordering::Acquire) {
-                    break;
-                }
-                let Ok(socket) = socket else { continue };
-                let expected = Arc::clone(&expected);
-                // Who cannot be served is seen by the stream's own end of time.
-                let _ = thread("sink stream", move || accept(&socket, &expected));
-            }
-        })?;
-        Ok(sink)
-    }
-
-    /// Where it listens.
-    pub(super) fn address(&self) -> SocketAddr {
-        self.address
-    }
-}
-
-impl Drop for Sink {
-    fn drop(&mut self) {
-        self.closing.store(true, Ordering::Release);
-        // Wakes the thread.
-        let _ = TcpStream::connect(self.address);
-    }
-}
-
-/// Serves a connection of a stream that is expected; any other is closed.
-fn accept(mut socket: &TcpStream, expected: &Expected) {
-    let mut hello = [0; 16];
-    if set_up(socket).is_err() || socket.read_exact(&mut hello).is_err() {
-        return;
-    }
-    let (magic, key) = hello.split_at(MAGIC.len());
-    let key = key.try_into().map_or(0, u64::from_le_bytes);
-    let stream = expected.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
-    let Some(stream) = stream.filter(|_| magic == MAGIC) else {
-        return;
-    };
-    stream.accepted.store(true, Ordering::Release);
-    let ended = match stream.order.direction {
-        Direction::Down => stream.send(socket),
-        Direction::Up => stream.receive(socket),
-    };
-    // Nobody may listen any more.
-    let _ = stream.done.send(ended);
 }
 
 /// Connects and does the generator's end.
@@ -345,14 +299,22 @@ pub(super) struct Traffic {
 impl Traffic {
     /// Starts a stream for each order, from `entry` to `sink`.
     pub(super) fn start(entry: SocketAddr, sink: &Sink, orders: &[Order]) -> Result<Traffic, CellError> {
+        let planned = Planned::of(orders)?;
+        let mut traffic = Traffic::new(&planned, false);
+        traffic.open *= 2;
+        sink.expect(&traffic.streams);
+        traffic.generate(entry)?;
+        Ok(traffic)
+    }
+
+    /// Streams of which nothing runs yet.
+    fn new(planned: &[Planned], apart: bool) -> Traffic {
         let (tell, done) = channel();
         let (stop, timed): (Arc<AtomicBool>, Arc<AtomicBool>) = Default::default();
-        let mut streams = Vec::with_capacity(orders.len());
-        for order in orders {
-            let key = crate::run::seed().map_err(CellError::failed)?;
-            let stream = Arc::new(Stream {
-                key,
-                order: *order,
+        let stream = |planned: &Planned| {
+            Arc::new(Stream {
+                key: planned.key,
+                order: planned.order,
                 stop: Arc::clone(&stop),
                 timed: Arc::clone(&timed),
                 accepted: AtomicBool::new(false),
@@ -360,25 +322,31 @@ impl Traffic {
                 ended: AtomicBool::new(false),
                 received: AtomicU64::new(0),
                 arrived: AtomicBool::new(false),
+                apart,
+                over: AtomicBool::new(false),
                 done: tell.clone(),
-            });
-            let mut expected = sink.expected.lock().unwrap_or_else(PoisonError::into_inner);
-            expected.insert(key, Arc::clone(&stream));
-            drop(expected);
-            streams.push(Arc::clone(&stream));
+            })
+        };
+        Traffic {
+            streams: planned.iter().map(stream).collect(),
+            stop,
+            timed,
+            done,
+            open: planned.len(),
+        }
+    }
+
+    /// Starts the generator's ends of the streams.
+    fn generate(&self, entry: SocketAddr) -> Result<(), CellError> {
+        for stream in &self.streams {
+            let stream = Arc::clone(stream);
             thread("generator", move || {
                 let ended = generate(&stream, entry);
                 let _ = stream.done.send(ended);
             })
             .map_err(|error| CellError::failed(format_args!("cannot start a thread: {error}")))?;
         }
-        Ok(Traffic {
-            open: 2 * streams.len(),
-            streams,
-            stop,
-            timed,
-            done,
-        })
+        Ok(())
     }
 
     /// Waits until every stream has delivered something.
@@ -430,16 +398,21 @@ impl Traffic {
             match self.done.recv_timeout(patience) {
                 Ok(ended) => {
                     self.open -= 1;
-                    // What the receiver says tells more than that its sender broke off.
-                    if first.is_ok() || matches!(ended, Err(Trouble::Wrong { .. } | Trouble::Count { .. })) {
-                        first = ended.and(first);
-                    }
+                    first = weigh(first, ended);
                 }
                 Err(_) if first.is_ok() => return Err(Trouble::Stuck),
                 Err(_) => break,
             }
         }
         first
+    }
+}
+
+/// Of what two ends say, what tells more: what the receiver says, and not that its sender broke off.
+pub(super) fn weigh(first: Result<(), Trouble>, next: Result<(), Trouble>) -> Result<(), Trouble> {
+    match &next {
+        Err(Trouble::Wrong { .. } | Trouble::Count { .. }) => next,
+        _ => first.and(next),
     }
 }
 

@@ -37,6 +37,11 @@ pub enum LabError {
         /// What it said.
         why: String,
     },
+    /// The request names what cannot be measured between two hosts.
+    OneHostOnly {
+        /// What.
+        what: String,
+    },
     /// The request does not say where our own program is.
     NoProgram,
     /// The system refused what it takes to emulate a link.
@@ -58,7 +63,7 @@ impl LabError {
     pub const fn ending(&self) -> Ending {
         match self {
             LabError::NoDevice { .. } => Ending::Done,
-            LabError::Plan(_) | LabError::UnknownPeer { .. } => Ending::Misused,
+            LabError::Plan(_) | LabError::UnknownPeer { .. } | LabError::OneHostOnly { .. } => Ending::Misused,
             LabError::PeerMissing { .. } => Ending::PeerMissing,
             LabError::Device { .. }
             | LabError::NoProgram
@@ -83,6 +88,7 @@ impl fmt::Display for LabError {
             LabError::PeerMissing { name, why } => write!(f, "peer {name}: {why}"),
             LabError::Device { why } => write!(f, "the GPU does not work: {why}"),
             LabError::NoDevice { why } => write!(f, "no GPU to measure here: {why}"),
+            LabError::OneHostOnly { what } => write!(f, "{what} can be measured on one host only; leave out --remote"),
             LabError::NoProgram => f.write_str("the request names no program to measure as sealway"),
             LabError::Link(error) => write!(f, "the link cannot be emulated: {error}"),
             LabError::Entropy(error) => error.fmt(f),

@@ -1,6 +1,6 @@
 //! The emulated link of a run, before anything is measured over it.
 
-use super::LabError;
+use super::{LabError, hash};
 use crate::link::{self, Link};
 use crate::measure::WarningCode;
 use crate::result::RunResult;
@@ -9,8 +9,12 @@ use crate::run::Observer;
 /// Measures the link by itself: what it is goes into the result, with a warning where it is not what was asked for.
 ///
 /// # Errors
-/// [`LabError::Link`].
+/// [`LabError::Link`], or [`LabError::OneHostOnly`] of a run on two hosts, which have a link of their own.
 pub(super) fn check(link: &Link, observer: &mut dyn Observer, result: &mut RunResult) -> Result<(), LabError> {
+    if result.responder.is_some() {
+        let what = "an emulated link".to_owned();
+        return Err(LabError::OneHostOnly { what });
+    }
     let measured = link::measure(link).map_err(LabError::Link)?;
     let facts = link.facts(&measured);
     observer.linked(&facts);
@@ -20,4 +24,12 @@ pub(super) fn check(link: &Link, observer: &mut dyn Observer, result: &mut RunRe
     }
     result.link = Some(facts);
     Ok(())
+}
+
+/// As [`hash`], over a link if there is one: figures of two links are not of one kind.
+pub(crate) fn hash_over(definition: &str, link: Option<Link>) -> String {
+    match link {
+        Some(link) => hash(&format!("{definition} link={link}")),
+        None => hash(definition),
+    }
 }

@@ -325,6 +325,7 @@ pub(crate) fn sample() -> RunResult {
         results: builder.results,
         windows: builder.windows,
         recommendation: recommendations(),
+        responder: None,
         reproduction: None,
     }
 }

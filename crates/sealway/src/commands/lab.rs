@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use sealway_lab::catalogue;
 use sealway_lab::ending::Ending;
@@ -9,6 +10,7 @@ use sealway_lab::files::https_post;
 use sealway_lab::link::Link;
 use sealway_lab::packets;
 use sealway_lab::plan::{Preset, Profile};
+use sealway_lab::remote;
 use sealway_lab::report::{html, json, terminal};
 use sealway_lab::reproduce;
 use sealway_lab::result::RunResult;
@@ -16,6 +18,7 @@ use sealway_lab::route::Guest;
 use sealway_lab::transports;
 use sealway_lab::workload::{self, LabError, Peers, Request};
 
+use super::respond;
 use super::store::{Keeper, without_store};
 use crate::args::{HttpsPost, LabOptions, LabRun, Measured, PeerWord, Reproduce, scope};
 use crate::exit::Exit;
@@ -42,10 +45,17 @@ pub(crate) fn run(run: &LabRun) -> Result<Exit, Problem> {
         let what = format!("--link is for one of the workloads {}", names.join(", "));
         return Err(Problem::new(Exit::Usage, what).hint("sealway lab transports --link rate=100mbit,rtt=40ms"));
     }
+    if run.remote.remote.is_some()
+        && !matches!(run.workload, Measured::One(workload) if workload.name == transports::NAME)
+    {
+        let what = format!("--remote is for the workload {}", transports::NAME);
+        return Err(Problem::new(Exit::Usage, what).hint("sealway lab transports --remote HOST:PORT"));
+    }
     let special = Special {
         gpu: run.gpu.then_some(run.gpu_mode.as_slice()),
         link: run.link,
         preset: run.windows.preset,
+        remote: respond::connect(&run.remote)?,
         ..Special::default()
     };
     measure(run.workload, &run.options, special)
@@ -58,6 +68,8 @@ pub(crate) struct Special<'a> {
     pub(crate) gpu: Option<&'a [String]>,
     pub(crate) link: Option<Link>,
     pub(crate) preset: Option<Preset>,
+    /// The other of two hosts.
+    pub(crate) remote: Option<Arc<remote::Link>>,
     /// So many connections over sockets.
     pub(crate) sockets: Vec<usize>,
 }
@@ -91,6 +103,7 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions, special: Special
         Measured::Recipe(_) => Vec::new(),
     };
     check_guests(measured, &options.peer)?;
+    let remote = special.remote.clone();
     let request = request(options, special)?;
     let (json, html) = targets(options)?;
     let keeper = Keeper::new(&options.keep)?;
@@ -130,6 +143,9 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions, special: Special
     }
     shown?;
     written?;
+    if remote.is_some_and(|link| link.is_lost()) {
+        return Err(Problem::new(Exit::Remote, "the other host was lost during the run"));
+    }
     Ok(Ending::of(&result, options.strict).into())
 }
 
@@ -205,12 +221,28 @@ fn request(options: &LabOptions, special: Special<'_>) -> Result<Request, Proble
         sockets: special.sockets,
         gpu_modes: special.gpu.unwrap_or_default().to_vec(),
         costs: cache_folder().map(|folder| folder.join("sealway").join("costs")),
+        remote: special.remote,
         program: std::env::current_exe().ok(),
         seed: options.seed,
         // Where the program lies may say who the user is; its name repeats the run as well.
         command: std::iter::once("sealway".to_owned())
-            .chain(without_store(std::env::args().skip(1)))
+            .chain(without_host(without_store(std::env::args().skip(1))))
             .collect(),
+    })
+}
+
+/// The words of a command without the address of another host and without the place of its token.
+fn without_host(words: Vec<String>) -> impl Iterator<Item = String> {
+    let mut before = String::new();
+    words.into_iter().map(move |word| {
+        let option = std::mem::replace(&mut before, word.clone());
+        match (option.as_str(), word.split_once('=')) {
+            ("--remote", _) => "HOST:PORT".to_owned(),
+            ("--token-file", _) => "FILE".to_owned(),
+            (_, Some(("--remote", _))) => "--remote=HOST:PORT".to_owned(),
+            (_, Some(("--token-file", _))) => "--token-file=FILE".to_owned(),
+            _ => word,
+        }
     })
 }
 
@@ -311,4 +343,26 @@ pub(super) fn show(result: &RunResult, plain: bool, targets: &[&Option<Target>])
         return Ok(());
     }
     output::print(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_does_not_say_where_the_other_host_is() {
+        let told = |line: &str| {
+            without_host(line.split(' ').map(str::to_owned).collect())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(
+            told("lab transports --remote ann.example:1 --token-file /home/ann/t --quick"),
+            "lab transports --remote HOST:PORT --token-file FILE --quick"
+        );
+        assert_eq!(
+            told("lab --remote=ann.example:1 --token-file=t --seed 1"),
+            "lab --remote=HOST:PORT --token-file=FILE --seed 1"
+        );
+    }
 }

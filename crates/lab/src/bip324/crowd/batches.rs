@@ -11,7 +11,7 @@ use super::course::Course;
 use super::{End, PATIENCE, broken};
 use crate::bip324::ends::BatchEnd;
 use crate::bip324::links::{Link, failed};
-use crate::load::poller::{Poller, Ready};
+use crate::poller::{Poller, Ready};
 use crate::run::CellError;
 
 /// Bytes that are read at once.

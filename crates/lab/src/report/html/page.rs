@@ -28,7 +28,7 @@ pub(super) fn render(report: &Report<'_>, whole: &RunResult) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
-                title { "Sealway lab: " (Text(machine(report.run).0)) }
+                title { "Sealway lab: " (Text(machine(&report.run.machine).0)) }
                 style { (PreEscaped(&style)) }
             }
             body {
@@ -75,7 +75,11 @@ fn top(report: &Report<'_>, sections: &[Section<'_>]) -> Markup {
     let mut lede = vec![headline.detail.clone()];
     lede.extend(ours.map(|sum| sum.sentence()));
     lede.retain(|text| !text.is_empty());
-    let (cpu, rest) = machine(run);
+    let (cpu, mut rest) = machine(&run.machine);
+    if let Some(responder) = &run.responder {
+        let (cpu, other) = machine(&responder.machine);
+        rest.push_str(&format!("; servers on {cpu}, {other}"));
+    }
     let tiles = [
         ("Which", headline.which.as_str(), headline.which_note.as_str()),
         ("By how much", &headline.lead, &headline.lead_note),

@@ -9,7 +9,7 @@ use crate::format::{self, list_range, sig3_or};
 use crate::lens::rank::speed;
 use crate::report::listing::{Entry, Listing};
 use crate::report::model::{Report, rounds};
-use crate::result::{ResultRow, RunResult, Subject, Warning};
+use crate::result::{Machine, ResultRow, RunResult, Subject, Warning};
 
 /// The whole section's content.
 pub(super) fn html(report: &Report<'_>) -> Markup {
@@ -29,7 +29,12 @@ pub(super) fn html(report: &Report<'_>) -> Markup {
         h3 { "Subjects" }
         (listing(&subjects(&run.subjects)))
         h3 { "Machine" }
-        (listing(&machine(run)))
+        (listing(&machine(&run.machine)))
+        @if let Some(responder) = &run.responder {
+            h3 { "Machine of the servers" }
+            (listing(&machine(&responder.machine)))
+            p.prose { "It runs " (Text(&responder.sealway)) "; an answer takes " (format::seconds(responder.rtt_s.get())) "." }
+        }
         h3 { "Run" }
         (listing(&about(run)))
         details #all {
@@ -124,8 +129,7 @@ fn subjects(subjects: &[Subject]) -> Listing {
     table
 }
 
-fn machine(run: &RunResult) -> Listing {
-    let machine = &run.machine;
+fn machine(machine: &Machine) -> Listing {
     let mut rows = vec![
         ("CPU".to_owned(), machine.cpu.clone()),
         ("CPUs allowed".to_owned(), machine.cores.to_string()),
