@@ -411,5 +411,5 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
     let detail = "A pair is a packet sealed at one end and opened at the other, with its length, header and rekeying.";
     let over = |name: &str| format!("over {name}, the best peer, packet by packet");
     let headline = Headline::new(scope.run, answer, "BIP324", "many packets at once", "no peer took part");
-    Some(headline.detail(detail.to_owned()).ahead(row, over))
+    Some(headline.detail(detail.to_owned()).ahead(scope.run, row, over))
 }

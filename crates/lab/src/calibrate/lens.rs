@@ -209,5 +209,5 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
     );
     let detail: Vec<String> = said.map(|(_, text)| text).collect();
     let headline = headline.detail(detail.join(" "));
-    Some(headline.ahead(row, |name| format!("of the rate of {name}")))
+    Some(headline.ahead(scope.run, row, |name| format!("of the rate of {name}")))
 }

@@ -150,5 +150,5 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
     let which = format!("{rate} GB/s");
     let headline = Headline::new(scope.run, answer, &which, &title(&row.case), "no peer took part");
     let over = |name: &str| format!("the rate of {name}, the fastest peer there");
-    Some(headline.detail(format!("{cost}{INTRO}")).ahead(row, over))
+    Some(headline.detail(format!("{cost}{INTRO}")).ahead(scope.run, row, over))
 }

@@ -1,7 +1,7 @@
 //! The first screen of a page: which, by how much, how sure.
 
 use crate::format::{count, list_range, times};
-use crate::lens::rank::{speed, verdict};
+use crate::lens::rank::{Speed, speed};
 use crate::result::{ResultRow, RunResult};
 
 /// What stands where there is no answer.
@@ -40,7 +40,7 @@ impl Headline {
             lead: unknown(),
             lead_note: lead_note.to_owned(),
             sure: unknown(),
-            sure_note: format!("{}; {}", count(run.plan.rounds as usize, "round"), noise(run)),
+            sure_note: rounds(run, run.plan.rounds),
         }
     }
 
@@ -53,19 +53,34 @@ impl Headline {
 
     /// The same with the lead of a row, as speed with its interval; `note` says of the name of the other what the lead is over.
     #[must_use]
-    pub fn ahead(mut self, row: &ResultRow, note: impl FnOnce(&str) -> String) -> Headline {
+    pub fn ahead(mut self, run: &RunResult, row: &ResultRow, note: impl FnOnce(&str) -> String) -> Headline {
         if let Some(speed) = speed(row) {
             self.lead = times(speed.estimate);
             self.lead_note = note(speed.to);
-            self.sure = verdict(speed.verdict).2.to_owned();
-            self.sure_note = format!(
-                "{} over {}; {}",
-                list_range(speed.low, speed.high),
-                count(row.rounds as usize, "round"),
-                self.sure_note
-            );
+            self.sure = sure(&speed).to_owned();
+            self.sure_note = format!("{} {}", list_range(speed.low, speed.high), rounds(run, row.rounds));
         }
         self
+    }
+}
+
+/// Which rounds a figure rests on, and how noisy the run is.
+fn rounds(run: &RunResult, used: u32) -> String {
+    let all = count(run.plan.rounds as usize, "round");
+    if used < run.plan.rounds {
+        format!("in {used} of {all}; {}", noise(run))
+    } else {
+        format!("in {}; {}", count(used as usize, "round"), noise(run))
+    }
+}
+
+/// How sure a lead is, in a few characters: what its interval or range says of it.
+fn sure(speed: &Speed<'_>) -> &'static str {
+    match speed.verdict {
+        "faster" | "slower" if speed.interval => "95 % sure",
+        "faster" | "slower" => "few rounds",
+        "same" => "no difference",
+        _ => "not decided",
     }
 }
 

@@ -156,6 +156,6 @@ pub(crate) fn headline(scope: &Scope<'_>, what: &str) -> Option<Headline> {
     Some(
         headline
             .detail(parts.join(" "))
-            .ahead(row, |name| format!("as good as {name}")),
+            .ahead(scope.run, row, |name| format!("as good as {name}")),
     )
 }

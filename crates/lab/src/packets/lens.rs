@@ -327,5 +327,5 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
     );
     let detail = format!("Packets in batches of {}, {}.", facts.batch, facts.variant());
     let over = |name: &str| format!("over {name}, the best peer, packet by packet");
-    Some(headline.detail(detail).ahead(row, over))
+    Some(headline.detail(detail).ahead(scope.run, row, over))
 }

@@ -128,24 +128,30 @@ fn finding(_: &Scope<'_>, family: &Family<'_>) -> Option<String> {
 /// Our engine through VLESS over TLS, or the first case there is.
 fn headline(scope: &Scope<'_>) -> Option<Headline> {
     let families = scope.families(&LENS);
-    let has = |family: &&Family<'_>| family.row(OURS, COST).is_some();
-    let mut leads = families.iter().filter(has);
-    let first = leads.next()?;
-    let usual = |family: &&Family<'_>| {
-        let named = |column: &crate::lens::Column<'_>| column.title == Stack::VLESS_TCP_TLS.name();
-        family.columns.iter().any(named)
+    let cases = || {
+        families
+            .iter()
+            .flat_map(|family| family.columns.iter().map(move |column| (family, column)))
     };
-    let family = [first].into_iter().chain(leads).find(usual).unwrap_or(first);
-    let row = family.row(OURS, COST)?;
+    let ours = || cases().filter(|(_, column)| column.row(OURS, COST).is_some());
+    let usual = ours().find(|(_, column)| column.title == Stack::VLESS_TCP_TLS.name());
+    let (family, column) = usual.or_else(|| ours().next())?;
+    let row = column.row(OURS, COST)?;
     let cost = sig3_or(row.median.get(), "?");
-    let rate = family.row(OURS, RATE).map_or(f64::NAN, |row| row.median.get());
+    let rate = column.row(OURS, RATE).map_or(f64::NAN, |row| row.median.get());
+    let stack = stack(&row.case);
+    let beside = row.ratio.as_ref().and_then(|ratio| column.row(&ratio.to, COST));
+    let theirs = beside.map(|row| format!("; {} takes {}", row.subject, sig3_or(row.median.get(), "?")));
     let answer = format!(
-        "{OURS} moves a gigabyte through {} for {cost} s of CPU time, client and server together.",
-        stack(&row.case)
+        "Through {stack}, {OURS} moves a gigabyte for {cost} s of CPU time{}.",
+        theirs.unwrap_or_default()
     );
-    let note = format!("CPU time for each 10^9 bytes, {}", family.title);
-    let headline = Headline::new(scope.run, answer, &format!("{cost} s/GB"), &note, "no peer took part");
+    let note = format!(
+        "{cost} s of CPU time for each 10^9 bytes, client and server together; {}",
+        family.title
+    );
+    let headline = Headline::new(scope.run, answer, stack, &note, "no peer took part");
     let detail = format!("{}: {} Gbit/s. {LOOPBACK}", family.title, sig3_or(rate * 8e-9, "?"));
     let over = |name: &str| format!("the bytes of {name}, the cheapest peer there, with the same CPU time");
-    Some(headline.detail(detail).ahead(row, over))
+    Some(headline.detail(detail).ahead(scope.run, row, over))
 }

@@ -26,7 +26,10 @@ pub(crate) static WORKLOAD: Workload = Workload {
         headline: |scope| {
             let row = scope.of(OURS, "rate").next()?;
             let answer = format!("{OURS} throws {} times a second.", row.median.get());
-            Some(Headline::new(scope.run, answer, "balls", "thrown", "alone").ahead(row, |name| format!("over {name}")))
+            Some(
+                Headline::new(scope.run, answer, "balls", "thrown", "alone")
+                    .ahead(scope.run, row, |name| format!("over {name}")),
+            )
         },
         parts: &[Part {
             id: "juggling-section",

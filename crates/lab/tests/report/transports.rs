@@ -145,7 +145,7 @@ fn the_page_stacks_the_cost_of_the_programs() {
         "Loopback is not a network",
         "Transports on this machine",
         "Bulk data through a proxy",
-        "sealway moves a gigabyte through vless-tcp-tls for 0.900 s of CPU time",
+        "Through vless-tcp-tls, sealway moves a gigabyte for 0.900 s of CPU time; ",
     ] {
         assert!(page.contains(part), "lacks {part:?}");
     }

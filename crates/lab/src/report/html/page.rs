@@ -123,10 +123,14 @@ fn notes(run: &RunResult) -> Markup {
         let text = "the run was stopped before its end; the figures are partial.";
         ("Cut short".to_owned(), text.to_owned())
     });
-    let warnings = run
-        .warnings
-        .iter()
-        .map(|warning| (warning.code.clone(), warning.text.clone()));
+    let warnings = run.warnings.iter().map(|warning| {
+        let of = if warning.place.is_empty() {
+            String::new()
+        } else {
+            format!("{}: ", warning.place)
+        };
+        (warning.code.clone(), of + &warning.text)
+    });
     let absent = absent(run).map(|text| ("Absent".to_owned(), text));
     let notes: Vec<(String, String)> = cut.into_iter().chain(absent).chain(warnings).collect();
     html! {
