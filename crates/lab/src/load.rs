@@ -19,5 +19,7 @@ pub(crate) mod workload;
 
 #[cfg(test)]
 mod fakes;
+#[cfg(all(test, target_os = "linux"))]
+mod guest_tests;
 #[cfg(test)]
 mod tests;

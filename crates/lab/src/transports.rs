@@ -16,7 +16,7 @@
 //! Generator and sink are threads of this process, two a stream, with blocking writes and reads of 128 KiB and
 //! TCP_NODELAY. Their cost is in no subject's figure. Payload is the stream's key XOR its place, every 8 bytes. Before the
 //! first window 16 MiB each way are compared in full, in writes of all sizes, and, for stacks that authenticate, one bit is
-//! flipped on the wire: nothing wrong may be delivered. A peer that delivers it all the same has the metric `forgeable` and the
+//! flipped on the wire: nothing wrong may be delivered. Nothing may arrive that did not cross the wire. A peer that delivers it all the same has the metric `forgeable` and the
 //! mark `unauthenticated`; of our own engine it is an error. In windows one block of 4 KiB in 16 is compared, at places drawn
 //! anew, and as many bytes must arrive as were sent. A sender upwards begins when the sink has accepted its connection. The
 //! end of a stream is waited for half a second, for some programs do not pass it on.
@@ -62,6 +62,7 @@ pub(crate) use bare::{Moved, PIECE as WRITE, bare};
 use cells::{FLIP_AFTER, FORGEABLE, Spec, VERIFIED};
 pub use far::respond;
 use traffic::{Direction, END, PIECE};
+pub(crate) use wire::Wire;
 
 /// Name of the workload.
 pub const NAME: &str = "transports";

@@ -11,12 +11,14 @@ use super::memory::of_sockets;
 use super::metrics::{FIRST_BYTE, LATENCY, SERVICE};
 use super::script::Script;
 use super::sink::{Fault, Sink};
+use crate::lens::OURS;
 use crate::link::Over;
 use crate::peer::proc::raise_files;
 use crate::result::Case;
 use crate::route::{Engine, Route, RouteError, Stack};
 use crate::run::{Cell, CellError, Counted, Timed};
 use crate::stats::latency::Tail;
+use crate::transports::Wire;
 use crate::workload::routes::DIRECT;
 
 /// Share of a window above which the generator's thread, and not the subject, may be what limits it.
@@ -90,17 +92,16 @@ impl Spec {
     }
 }
 
-/// What the slowest subject of a closed loop reached, by stack and mode. The first window of each subject counts, so that
+/// What each subject of a closed loop reached, by stack and mode: ours and the peers, and user-supplied programs, which are not to
+/// set the rate of the others, only where there is no peer. The first window of each subject counts, so that
 /// all rounds of an open loop have one rate.
 #[derive(Debug, Default)]
 pub(crate) struct Ceilings(BTreeMap<(&'static str, &'static str), BTreeMap<String, f64>>);
 
 impl Ceilings {
     fn note(&mut self, spec: &Spec, subject: &str, rate: f64) {
-        if subject != DIRECT {
-            let of_case = self.0.entry((spec.stack.name(), spec.mode)).or_default();
-            of_case.entry(subject.to_owned()).or_insert(rate);
-        }
+        let of_case = self.0.entry((spec.stack.name(), spec.mode)).or_default();
+        of_case.entry(subject.to_owned()).or_insert(rate);
     }
 
     fn lowest(&self, spec: &Spec) -> Option<f64> {
@@ -142,12 +143,14 @@ impl Shared {
 }
 
 /// A case with a subject.
-struct LoadCell {
+pub(super) struct LoadCell {
     spec: Spec,
     subject: String,
     /// Not asked for a direct route, which has no programs.
     engine: Engine,
     shared: Shared,
+    /// The rate of an open loop goes by what it reaches.
+    paces: bool,
     /// Windows so far.
     turns: u64,
 }
@@ -158,20 +161,34 @@ pub(crate) fn cells_of(spec: Spec, engines: &[Engine], shared: &Shared) -> Vec<C
     // A route without programs needs none of them; any stands in for it.
     let control = engines.first().map(|engine| (DIRECT, engine));
     let cell = |(subject, engine): (&str, &Engine)| {
-        let (engine, shared) = (engine.clone(), shared.clone());
-        let timed = LoadCell {
-            spec,
-            subject: subject.to_owned(),
-            engine,
-            shared,
-            turns: 0,
-        };
-        Cell::new(spec.case(), subject, timed)
+        let paces = subject != DIRECT && sets_pace(engine, engines);
+        Cell::new(
+            spec.case(),
+            subject,
+            LoadCell::new(spec, subject, engine, paces, shared),
+        )
     };
     subjects.chain(control).map(cell).collect()
 }
 
+/// True if the rate of an open loop goes by what this one reaches too.
+pub(super) fn sets_pace(engine: &Engine, engines: &[Engine]) -> bool {
+    let is_peer = |engine: &Engine| !engine.is_guest() && engine.name() != OURS;
+    !engine.is_guest() || !engines.iter().any(is_peer)
+}
+
 impl LoadCell {
+    pub(super) fn new(spec: Spec, subject: &str, engine: &Engine, paces: bool, shared: &Shared) -> LoadCell {
+        LoadCell {
+            spec,
+            subject: subject.to_owned(),
+            engine: engine.clone(),
+            shared: shared.clone(),
+            paces,
+            turns: 0,
+        }
+    }
+
     fn open(&self, sink: &Sink) -> Result<Route, CellError> {
         let stack = if self.subject == DIRECT {
             Stack::DIRECT
@@ -212,7 +229,7 @@ impl LoadCell {
         route.check()?;
         // One that answers nothing, or little of what it was asked, must not set the rate for all.
         let answered = window.done > 0 && generator.latency.failed() * 100 <= generator.latency.count();
-        if self.spec.drive == Drive::Closed && answered {
+        if self.spec.drive == Drive::Closed && answered && self.paces {
             let rate = window.done as f64 / window.wall_s;
             self.shared.ceilings.borrow_mut().note(&self.spec, &self.subject, rate);
         }
@@ -285,10 +302,18 @@ impl LoadCell {
 impl Timed for LoadCell {
     fn prepare(&mut self) -> Result<(), CellError> {
         let sink = self.shared.sink(self.spec.script)?;
-        let mut route = self.open(&sink)?;
+        let mut wire = None;
+        let mut route = if self.subject == DIRECT {
+            Route::direct(sink.address())
+        } else {
+            let over = |to| Ok(wire.insert(Wire::sound(to)?).address());
+            Route::open_over(&self.spec.stack, &self.engine, sink.address(), over)?
+        };
         self.generator(&route, AT_ONCE)?.once(1)?;
         route.check()?;
-        fault(&sink)
+        fault(&sink)?;
+        // Whoever goes straight to the sink would be the fastest of all.
+        wire.map_or(Ok(()), |wire| wire.carried(AT_ONCE as u64 * self.spec.script.bytes()))
     }
 
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
@@ -420,8 +445,6 @@ mod tests {
         };
         let mut ceilings = Ceilings::default();
         assert_eq!(ceilings.lowest(&spec), None);
-        ceilings.note(&spec, DIRECT, 10.0);
-        assert_eq!(ceilings.lowest(&spec), None, "the control is no subject");
         ceilings.note(&spec, "sealway", 3000.0);
         ceilings.note(&spec, "xray", 2000.0);
         ceilings.note(&spec, "xray", 1000.0);

@@ -6,6 +6,7 @@ use std::process::Command;
 use super::form;
 use super::kind::Kind;
 use super::stack::Stack;
+use crate::lens::OURS;
 use crate::peer::program;
 use crate::result::Subject;
 
@@ -25,7 +26,7 @@ impl Engine {
     /// This project's engine: the program `sealway`.
     pub fn sealway(program: &Path) -> Engine {
         Engine {
-            name: "sealway".to_owned(),
+            name: OURS.to_owned(),
             program: program.to_owned(),
             version: crate::run::version(),
             kind: Kind::Sealway,
@@ -70,6 +71,11 @@ impl Engine {
     /// The subject's name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// True if it is a program of the user's, which has a name that no other has.
+    pub(crate) fn is_guest(&self) -> bool {
+        self.name != OURS && !PEERS.contains(&self.name.as_str())
     }
 
     /// What it is.

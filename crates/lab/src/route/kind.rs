@@ -9,6 +9,7 @@ const NEW_WORDS: u32 = 5;
 /// What a program is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Kind {
+    /// Ours, which no program becomes by what it says: of ours more is known than it says.
     Sealway,
     Xray,
     V2Ray,
@@ -29,7 +30,6 @@ impl Kind {
             .next()
             .and_then(|number| number.split('.').next()?.parse::<u32>().ok());
         match (name, major) {
-            ("sealway", _) => Kind::Sealway,
             ("Xray", _) => Kind::Xray,
             ("V2Ray", Some(..NEW_WORDS)) => Kind::OldV2Ray,
             ("V2Ray", _) => Kind::V2Ray,
@@ -90,7 +90,7 @@ mod tests {
             ("V2Ray", Kind::V2Ray),
             ("V2Ray dev", Kind::V2Ray),
             ("sing-box version 1.14.1", Kind::SingBox),
-            ("sealway 0.1.0", Kind::Sealway),
+            ("sealway 0.1.0", Kind::Other),
             ("V2RayN 4.0", Kind::Other),
             ("", Kind::Other),
         ] {

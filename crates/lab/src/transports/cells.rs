@@ -18,7 +18,7 @@ pub(super) const VERIFIED: u64 = 16 << 20;
 /// Bytes on the wire before the bit that is flipped: well into the payload.
 pub(super) const FLIP_AFTER: u64 = 1 << 20;
 
-/// Payload of the pass with the flipped bit.
+/// Payload of the pass over a wire of ours.
 pub(super) const FLIP_PAYLOAD: u64 = 4 << 20;
 
 /// How often streams are started before they have to carry.
@@ -98,7 +98,11 @@ impl TransportCell {
         let plan = Plan {
             damage: Damage::Flip,
             direction: self.spec.direction,
-            after: FLIP_AFTER,
+            after: if self.spec.stack.authenticated() {
+                FLIP_AFTER
+            } else {
+                u64::MAX
+            },
         };
         let link = self.over.map(|over| over.link);
         let route = match (&self.engine, damage) {
@@ -114,23 +118,36 @@ impl TransportCell {
         Ok(Line { route, sink })
     }
 
-    /// One bit of the wire is flipped: nothing wrong may be delivered.
-    fn notices_a_flipped_bit(&self) -> Result<(), CellError> {
+    /// A pass over a wire of ours: all payload must cross it, and if the stack is authenticated, one bit of it is flipped and
+    /// nothing wrong may be delivered. True if it was and was delivered by a peer, whose figures are still those of what its
+    /// users have.
+    fn crosses_the_wire(&self) -> Result<bool, CellError> {
         let mut wire = None;
         let line = self.line(Some(&mut wire))?;
+        let wire = wire.ok_or_else(|| CellError::failed("the route was not made over the wire"))?;
         let order = Order {
             direction: self.spec.direction,
             limit: Some(FLIP_PAYLOAD),
             thorough: true,
             must_end: false,
         };
+        if !self.spec.stack.authenticated() {
+            flowing(&line.route, &line.sink, &[order])?.finish()?;
+            return wire.carried(FLIP_PAYLOAD).map(|()| false);
+        }
         let ended = Traffic::start(line.route.entry(), &line.sink, &[order])?.finish();
-        if !wire.is_some_and(|wire| wire.damaged()) {
+        if ended.is_ok() {
+            wire.carried(FLIP_PAYLOAD)?;
+        }
+        if !wire.damaged() {
             return Err(CellError::failed(
                 "the check with a flipped bit did not get as far as the bit",
             ));
         }
-        judge_flip(&ended)
+        match judge_flip(&ended) {
+            Err(CellError::Wrong { .. }) if !self.is_ours() => Ok(true),
+            noticed => noticed.map(|()| false),
+        }
     }
 }
 
@@ -182,12 +199,8 @@ impl Timed for TransportCell {
     fn prepare(&mut self) -> Result<(), CellError> {
         let line = self.line(None)?;
         verify(&line.route, &line.sink, self.is_ours())?;
-        if self.spec.stack.authenticated() {
-            match self.notices_a_flipped_bit() {
-                // Of a peer that is worth knowing, and its figures are still those of what its users have.
-                Err(CellError::Wrong { .. }) if !self.is_ours() => self.forgeable = true,
-                noticed => noticed?,
-            }
+        if self.spec.stack.has_programs() {
+            self.forgeable = self.crosses_the_wire()?;
         }
         if self.keep {
             line.route.pause();

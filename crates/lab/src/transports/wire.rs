@@ -1,11 +1,12 @@
-//! A wire between two programs that can be damaged on purpose: what is verified must notice.
+//! A wire between two programs that counts what crosses it and can be damaged on purpose: what is verified must notice.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::traffic::Direction;
+use crate::run::CellError;
 
 /// Bytes of a read.
 const PIECE: usize = 16 * 1024;
@@ -28,10 +29,18 @@ pub(super) enum Damage {
 
 /// A relay in threads of its own. It stops listening when dropped.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(crate) struct Wire {
     address: SocketAddr,
     closing: Arc<AtomicBool>,
-    damaged: Arc<AtomicBool>,
+    seen: Arc<Seen>,
+}
+
+/// What a wire knows of its connections.
+#[derive(Debug, Default)]
+struct Seen {
+    damaged: AtomicBool,
+    /// Bytes of both directions, counted before they are handed on.
+    passed: AtomicU64,
 }
 
 /// What is done to which bytes.
@@ -50,29 +59,53 @@ impl Wire {
         let wire = Wire {
             address: listener.local_addr()?,
             closing: Arc::default(),
-            damaged: Arc::default(),
+            seen: Arc::default(),
         };
-        let (closing, damaged) = (Arc::clone(&wire.closing), Arc::clone(&wire.damaged));
+        let (closing, seen) = (Arc::clone(&wire.closing), Arc::clone(&wire.seen));
         std::thread::Builder::new().name("wire".to_owned()).spawn(move || {
             for near in listener.incoming().map_while(Result::ok) {
                 if closing.load(Ordering::Acquire) {
                     break;
                 }
                 // A connection that cannot be made ends, as its own end will see.
-                let _ = join(near, to, plan, &damaged);
+                let _ = join(near, to, plan, &seen);
             }
         })?;
         Ok(wire)
     }
 
+    /// A wire to `to` that does no damage.
+    pub(crate) fn sound(to: SocketAddr) -> io::Result<Wire> {
+        let plan = Plan {
+            damage: Damage::Flip,
+            direction: Direction::Down,
+            after: u64::MAX,
+        };
+        Wire::open(to, plan)
+    }
+
     /// Where it listens.
-    pub(super) fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// True once the damage was done.
     pub(super) fn damaged(&self) -> bool {
-        self.damaged.load(Ordering::Acquire)
+        self.seen.damaged.load(Ordering::Acquire)
+    }
+
+    /// Fails if fewer bytes crossed it than `payload`, which has arrived: it went another way.
+    ///
+    /// # Errors
+    /// [`CellError::Failed`].
+    pub(crate) fn carried(&self, payload: u64) -> Result<(), CellError> {
+        let passed = self.seen.passed.load(Ordering::Acquire);
+        if passed >= payload {
+            return Ok(());
+        }
+        Err(CellError::failed(format_args!(
+            "the client bypasses the server: {payload} bytes arrived, and {passed} crossed the wire between the two"
+        )))
     }
 }
 
@@ -84,7 +117,7 @@ impl Drop for Wire {
 }
 
 /// Copies both ways between a connection and a new one.
-fn join(near: TcpStream, to: SocketAddr, plan: Plan, damaged: &Arc<AtomicBool>) -> io::Result<()> {
+fn join(near: TcpStream, to: SocketAddr, plan: Plan, seen: &Arc<Seen>) -> io::Result<()> {
     let far = TcpStream::connect(to)?;
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;
@@ -93,9 +126,9 @@ fn join(near: TcpStream, to: SocketAddr, plan: Plan, damaged: &Arc<AtomicBool>) 
         (Direction::Down, far, near),
     ];
     for (direction, from, to) in ends {
-        let damaged = (direction == plan.direction).then(|| Arc::clone(damaged));
+        let (seen, damages) = (Arc::clone(seen), direction == plan.direction);
         std::thread::Builder::new().name("wire".to_owned()).spawn(move || {
-            if copy(&from, &to, plan, damaged).is_err() {
+            if copy(&from, &to, plan, &seen, damages).is_err() {
                 // Both ends are told by their own connection.
                 let _ = from.shutdown(Shutdown::Both);
                 let _ = to.shutdown(Shutdown::Both);
@@ -106,7 +139,7 @@ fn join(near: TcpStream, to: SocketAddr, plan: Plan, damaged: &Arc<AtomicBool>) 
 }
 
 /// Copies one way to the end.
-fn copy(mut from: &TcpStream, mut to: &TcpStream, plan: Plan, damaged: Option<Arc<AtomicBool>>) -> io::Result<()> {
+fn copy(mut from: &TcpStream, mut to: &TcpStream, plan: Plan, seen: &Seen, damages: bool) -> io::Result<()> {
     let mut piece = vec![0; PIECE];
     #[cfg(test)]
     let mut held: Option<Vec<u8>> = None;
@@ -116,11 +149,9 @@ fn copy(mut from: &TcpStream, mut to: &TcpStream, plan: Plan, damaged: Option<Ar
         if n == 0 {
             return to.shutdown(Shutdown::Write);
         }
-        let here = offset >= plan.after
-            && damaged
-                .as_ref()
-                .is_some_and(|damaged| !damaged.swap(true, Ordering::AcqRel));
+        let here = damages && offset >= plan.after && !seen.damaged.swap(true, Ordering::AcqRel);
         offset += n as u64;
+        seen.passed.fetch_add(n as u64, Ordering::AcqRel);
         let piece = &mut piece[..n];
         if here {
             match plan.damage {

@@ -1,0 +1,89 @@
+//! A user-supplied program is believed as little under load as with streams.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::cells::{Drive, LoadCell, Shared, Spec, sets_pace};
+use super::script::Script;
+use super::scripts::{FLOW, HTTP_KEEP};
+use crate::peer::tests::script;
+use crate::route::fakes::{Fault, program};
+use crate::route::{Engine, Guest, Stack};
+use crate::run::{CellError, Timed};
+
+/// What `requests` and `flows` put on a route.
+const SCRIPTS: [(&str, &Script); 2] = [("keep", &HTTP_KEEP), ("flow", &FLOW)];
+
+fn engine(folder: &Path, name: &str, fault: Fault) -> Engine {
+    let text = format!("{name}={}", program(folder, "fork 1.0", fault).display());
+    Guest::parse(&text, &[]).unwrap().engine().unwrap()
+}
+
+fn spec((mode, script): (&'static str, &'static Script)) -> Spec {
+    Spec::new(Stack::VLESS_TCP, mode, script, 4, Drive::Closed)
+}
+
+/// The verdicts on a fake before its first window.
+fn checked(fault: Fault) -> [Result<(), CellError>; 2] {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), "fork", fault);
+    SCRIPTS.map(|script| LoadCell::new(spec(script), engine.name(), &engine, true, &Shared::default()).prepare())
+}
+
+#[test]
+fn a_guest_that_does_its_work_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), "fork", Fault::None);
+    for script in SCRIPTS {
+        let mut cell = LoadCell::new(spec(script), engine.name(), &engine, true, &Shared::default());
+        cell.prepare().unwrap();
+        // A busy machine does not finish one in every window.
+        let mut windows = (0..100).map(|_| cell.window(Duration::ZERO, Duration::from_millis(50)).unwrap());
+        assert!(windows.any(|counted| counted.ops > 0));
+    }
+}
+
+#[test]
+fn a_guest_that_bypasses_its_server_has_failed() {
+    for found in checked(Fault::Bypass) {
+        assert!(
+            matches!(&found, Err(CellError::Failed { what }) if what.contains("bypasses the server")),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_guest_that_delivers_wrong_bytes_is_wrong() {
+    for found in checked(Fault::Flips) {
+        assert!(matches!(found, Err(CellError::Wrong { .. })), "{found:?}");
+    }
+}
+
+#[test]
+fn a_guest_that_delivers_too_little_or_ends_has_failed() {
+    for fault in [Fault::Short, Fault::Ends] {
+        for found in checked(fault) {
+            assert!(matches!(found, Err(CellError::Failed { .. })), "{fault:?}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn guests_set_the_rate_only_if_no_peer_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let ours = Engine::sealway(&script(folder.path(), "sealway", ""));
+    let guest = engine(folder.path(), "fork", Fault::None);
+    let paces = |engines: &[Engine]| {
+        engines
+            .iter()
+            .map(|engine| sets_pace(engine, engines))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(paces(&[ours.clone(), guest.clone()]), [true, true]);
+    // A name of a peer makes it one.
+    let peer = engine(folder.path(), "xray", Fault::None);
+    assert_eq!(paces(&[ours, peer, guest]), [true, true, false]);
+}
