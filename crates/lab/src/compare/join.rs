@@ -111,6 +111,7 @@ impl<'a> Pair<'a> {
         match (version(self.old_run, name), version(self.new_run, name)) {
             ("", _) | (_, "") => Some("its version is not known in both runs".to_owned()),
             (old, new) if old != new => Some(format!("its version changed from {old} to {new}")),
+            (old, _) if rebuilt(self.old_run, self.new_run, name) => Some(format!("it is another build of {old}")),
             _ => None,
         }
     }
@@ -122,6 +123,16 @@ pub(super) fn version<'a>(run: &'a RunResult, subject: &str) -> &'a str {
         .iter()
         .find(|found| found.name == subject)
         .map_or("", |found| found.version.as_str())
+}
+
+/// True if a subject is another file in each run. On another architecture it has to be.
+pub(super) fn rebuilt(old: &RunResult, new: &RunResult, subject: &str) -> bool {
+    let file = |run: &RunResult| {
+        let found = run.subjects.iter().find(|found| found.name == subject);
+        found.map(|found| found.sha256.clone()).filter(|sum| !sum.is_empty())
+    };
+    let differ = file(old).zip(file(new)).is_some_and(|(old, new)| old != new);
+    differ && old.machine.arch == new.machine.arch
 }
 
 fn index(run: &RunResult, side: Side) -> Result<Index<'_>, CompareError> {

@@ -1,7 +1,7 @@
 //! The change of each figure against the control, and the verdict on it.
 
 use super::canary;
-use super::join::{Pair, link, version};
+use super::join::{Pair, link, rebuilt, version};
 use super::{Change, ControlRow, Key, Options, Row, Side, Unmatched};
 use crate::result::{Num, ResultRow};
 use crate::stats::{
@@ -237,11 +237,18 @@ fn row(
     row
 }
 
-/// A peer of another version explains its own change; that ours differs is why the runs are compared.
+/// A peer of another version or build explains its own change; that ours differs is why the runs are compared.
 fn version_note(pair: &Pair<'_>, key: &Key) -> String {
     let (old, new) = (version(pair.old_run, &key.subject), version(pair.new_run, &key.subject));
-    if pair.counts(&key.subject) || old == new || old.is_empty() || new.is_empty() {
+    if pair.counts(&key.subject) || old.is_empty() || new.is_empty() {
         String::new()
+    } else if old == new {
+        let another = rebuilt(pair.old_run, pair.new_run, &key.subject);
+        if another {
+            format!("another build of {old}")
+        } else {
+            String::new()
+        }
     } else {
         format!("version {old} became {new}")
     }

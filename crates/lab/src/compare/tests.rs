@@ -425,6 +425,15 @@ fn errors_give_advice() {
         "{text}"
     );
     assert!(text.contains("aws-lc-rs, ring, rustcrypto, openssl"), "{text}");
+    let (mut before, mut after) = (run("a", 100.0, 100.0), run("b", 110.0, 100.0));
+    before.subjects[1].sha256 = "00".into();
+    after.subjects[1].sha256 = "01".into();
+    elsewhere(&mut after);
+    let error = compare(&before, &after, &Options::default()).unwrap_err().to_string();
+    assert!(error.contains("ring: it is another build of 0.17.14"), "{error}");
+    // Of another architecture it cannot be the same file.
+    after.machine.arch = "aarch64".into();
+    assert!(compare(&before, &after, &Options::default()).is_ok());
     assert!(
         fails(&|run| {
             elsewhere(run);
