@@ -56,7 +56,7 @@ pub struct Workload {
     pub peers: &'static [&'static str],
     /// True if it can also measure a GPU.
     pub gpu: bool,
-    /// True if it can measure programs that the user brings along.
+    /// True if it can measure user-supplied programs.
     pub guests: bool,
     /// Runs by its own name only: a run of all leaves it out.
     pub alone: bool,
@@ -135,7 +135,7 @@ pub struct Request {
     pub profile: Profile,
     /// Beside our engine.
     pub peers: Peers,
-    /// Programs that the user brings along, each with a name of its own, for workloads that can measure them. It is an error
+    /// User-supplied programs, each with a name of its own, for workloads that can measure them. It is an error
     /// if one cannot take part.
     pub guests: Vec<Guest>,
     /// Suites to measure; all if empty.
@@ -268,6 +268,8 @@ pub(crate) fn run_parts(
         Some(seed) => seed,
         None => run::seed().map_err(LabError::Entropy)?,
     };
+    // What is wrong with one of them is said before anything is measured.
+    routes::guest_engines(request)?;
     let mut probe = SystemProbe::start();
     let mut result = RunResult {
         schema: SCHEMA,

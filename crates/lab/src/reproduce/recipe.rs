@@ -30,7 +30,7 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// True if it can measure programs that the user brings along.
+    /// True if it can measure user-supplied programs.
     pub fn takes_guests(&self) -> bool {
         self.steps.iter().any(|step| step.workload.guests)
     }

@@ -3,7 +3,7 @@
 
 use super::{LabError, Request, subjects};
 use crate::result::{ResultRow, Subject};
-use crate::route::{Engine, Stack, engine};
+use crate::route::{Engine, Guest, Stack, engine};
 
 /// Name of the subject that is no subject: the generator straight to the sink.
 pub(crate) const DIRECT: &str = "direct";
@@ -20,11 +20,11 @@ pub(crate) struct Found {
     pub(crate) engines: Vec<Engine>,
 }
 
-/// Looks for our engine, for the peers that were asked for and for those that the user brought along, to run `stacks`, of
+/// Looks for our engine, for the peers that were asked for and for user-supplied programs, to run `stacks`, of
 /// which some may be there twice.
 ///
 /// # Errors
-/// [`LabError::UnknownPeer`] or [`LabError::PeerMissing`] for a peer that was asked for by name or brought along,
+/// [`LabError::UnknownPeer`] or [`LabError::PeerMissing`] for a peer that was asked for by name or supplied,
 /// [`LabError::NoProgram`] when the request does not say where our own program is.
 pub(crate) fn find(request: &Request, stacks: impl IntoIterator<Item = Stack>) -> Result<Found, LabError> {
     let mut once: Vec<Stack> = stacks.into_iter().collect();
@@ -41,11 +41,7 @@ pub(crate) fn find(request: &Request, stacks: impl IntoIterator<Item = Stack>) -
     if let Some(first) = subjects.first_mut() {
         *first = ours.subject(&once);
     }
-    for guest in &request.guests {
-        let engine = guest.engine().map_err(|why| LabError::PeerMissing {
-            name: guest.name().to_owned(),
-            why,
-        })?;
+    for engine in guest_engines(request)? {
         subjects.push(engine.subject(&once));
         engines.push(engine);
     }
@@ -60,7 +56,21 @@ pub(crate) fn find(request: &Request, stacks: impl IntoIterator<Item = Stack>) -
     Ok(Found { subjects, engines })
 }
 
-/// Names of the peers that the user brought along.
+/// User-supplied programs, asked what they are.
+///
+/// # Errors
+/// [`LabError::PeerMissing`] for one that cannot take part.
+pub(super) fn guest_engines(request: &Request) -> Result<Vec<Engine>, LabError> {
+    let engine = |guest: &Guest| {
+        guest.engine().map_err(|why| LabError::PeerMissing {
+            name: guest.name().to_owned(),
+            why,
+        })
+    };
+    request.guests.iter().map(engine).collect()
+}
+
+/// Names of user-supplied programs.
 pub(crate) fn guests(request: &Request) -> Vec<String> {
     request.guests.iter().map(|guest| guest.name().to_owned()).collect()
 }
