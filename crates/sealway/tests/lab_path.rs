@@ -248,7 +248,7 @@ fn a_program_that_does_not_start_is_told_with_its_last_words() {
 #[test]
 fn transports_are_measured_with_the_cost_of_each_process() {
     let stacks = "vless-tcp,vmess-aes-128-gcm-tcp";
-    // Our own program once more, as one that a user brings along.
+    // Our own program once more, as a user-supplied one.
     let again = format!("again={PROGRAM}");
     let ran = common::run(&[
         "lab",
@@ -314,8 +314,8 @@ fn transports_are_measured_with_the_cost_of_each_process() {
 }
 
 #[test]
-fn a_program_that_a_user_brings_along_and_cannot_take_part_is_told() {
-    let both: &[&str] = &["transports", "--peer", "a=/bin/sh", "--peer", "a=/bin/ls"];
+fn a_user_supplied_program_that_cannot_take_part_is_told() {
+    let both: &[&str] = &["transports", "--peer", "a=/bin/sh", "--peer", "A=/bin/ls"];
     for (arguments, code, words) in [
         (&["transports", "--peer", "fork"][..], 2, "write NAME=PATH"),
         (
@@ -324,7 +324,7 @@ fn a_program_that_a_user_brings_along_and_cannot_take_part_is_told() {
             "choose another, such as my-V2Ray",
         ),
         (&["transports", "--peer", "auto=/bin/sh"], 2, "taken"),
-        (both, 2, "the name a is given twice"),
+        (both, 2, "the name A is given twice"),
         (
             &["primitives", "--peer", "fork=/bin/sh"],
             2,
@@ -336,6 +336,7 @@ fn a_program_that_a_user_brings_along_and_cannot_take_part_is_told() {
             "v2ray-aead, vless-vmess",
         ),
         (&["transports", "--peer", "fork=/no/such"], 4, "peer fork: \"/no/such\""),
+        (&["all", "--peer", "fork=/no/such"], 4, "peer fork: \"/no/such\""),
         (&["requests", "--peer", "fork=/etc/passwd"], 4, "chmod +x"),
         (
             &["flows", "--peer", "fork=/bin/false"],
@@ -345,7 +346,7 @@ fn a_program_that_a_user_brings_along_and_cannot_take_part_is_told() {
         (
             &["reproduce", "vless-vmess", "--peer", "fork=/bin"],
             4,
-            "\"/bin\" is no file",
+            "\"/bin\" is not a file",
         ),
     ] {
         let ran = common::run(&[&["lab"], arguments].concat());

@@ -43,6 +43,7 @@ pub(crate) enum Bip324 {
 
 /// What to measure.
 #[derive(Args, Debug)]
+#[command(mut_arg("peer", |arg| arg.hide(true)))]
 pub(crate) struct Bench {
     /// Put an NVIDIA GPU beside the processor, as `sealway lab bip324 --gpu` does
     ///

@@ -256,7 +256,7 @@ fn cache_folder() -> Option<PathBuf> {
     absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))
 }
 
-/// Programs that the user brings along need a workload that can measure them, and a name each.
+/// User-supplied programs need a workload that can measure them, and a name each.
 fn check_guests(measured: Measured, guests: &[Guest]) -> Result<(), Problem> {
     let can = match measured {
         Measured::All => true,
@@ -275,7 +275,11 @@ fn check_guests(measured: Measured, guests: &[Guest]) -> Result<(), Problem> {
         );
         return Err(Problem::new(Exit::Usage, what).hint("sealway lab transports --peer NAME=PATH"));
     }
-    let twice = |(at, guest): &(usize, &Guest)| guests[..*at].iter().any(|other| other.name() == guest.name());
+    let twice = |(at, guest): &(usize, &Guest)| {
+        guests[..*at]
+            .iter()
+            .any(|other| other.name().eq_ignore_ascii_case(guest.name()))
+    };
     match guests.iter().enumerate().find(twice) {
         Some((_, guest)) => {
             let what = format!("--peer: the name {} is given twice", guest.name());
