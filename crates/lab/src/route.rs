@@ -128,7 +128,7 @@ impl fmt::Display for RouteError {
             RouteError::Ended { role, words } => write!(f, "the {role} ended before it listened{}", said(words)),
             RouteError::NotReady { role, patience, words } => write!(
                 f,
-                "the {role} did not listen within {} s{}",
+                "the {role} did not listen within {} s (a script must exec its program){}",
                 patience.as_secs_f64(),
                 said(words)
             ),
@@ -186,7 +186,7 @@ impl Role {
     fn last_words(&self) -> String {
         let mut said = self.peer.output();
         said.push(b'\n');
-        said.extend(std::fs::read(&self.errors).unwrap_or_default());
+        said.extend(proc::end_of(&self.errors, LAST_BYTES as u64).unwrap_or_default());
         proc::tail(&said, LAST_LINES, LAST_BYTES)
     }
 }

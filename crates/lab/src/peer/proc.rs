@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -30,6 +30,16 @@ pub(crate) fn tail(text: &[u8], lines: usize, bytes: usize) -> String {
     let text = String::from_utf8_lossy(&text[start..]);
     let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+/// The last `bytes` of a file, however long it is.
+pub(crate) fn end_of(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut file = fs::File::open(path)?;
+    let start = file.metadata()?.len().saturating_sub(bytes);
+    file.seek(SeekFrom::Start(start))?;
+    let mut end = Vec::new();
+    file.take(bytes).read_to_end(&mut end)?;
+    Ok(end)
 }
 
 /// Raises the number of files that this process, and whatever it starts from now on, may have open to the most that the
@@ -232,5 +242,13 @@ mod tests {
         assert_eq!(tail(b"abcdef", 2, 3), "def");
         assert_eq!(tail(b"", 2, 3), "");
         assert_eq!(tail(b"x\xff", 2, 1), "\u{fffd}");
+    }
+
+    #[test]
+    fn of_a_long_file_only_the_end_is_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "abcdef").unwrap();
+        assert_eq!(end_of(file.path(), 2).unwrap(), b"ef");
+        assert_eq!(end_of(file.path(), 20).unwrap(), b"abcdef");
     }
 }

@@ -39,15 +39,26 @@ pub(crate) fn sha256_of(path: &Path) -> Option<String> {
     Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What a program prints to standard output, if it ends well. It is started where it finds no configuration.
+/// Where programs of V2Ray's family look for a configuration if they are given none.
+const CONFIG_FOLDERS: [&str; 4] = [
+    "V2RAY_LOCATION_CONFIG",
+    "V2RAY_LOCATION_CONFDIR",
+    "XRAY_LOCATION_CONFIG",
+    "XRAY_LOCATION_CONFDIR",
+];
+
+/// What a program prints to standard output, if it ends well. It is started in an empty folder, and finds no configuration:
+/// one that does not know the words would begin its work.
 ///
 /// # Errors
 /// Why it said nothing, for the reader.
 pub(crate) fn says(command: &mut Command) -> Result<String, String> {
+    let empty = super::Folder::temporary("sealway-ask-").map_err(|error| format!("no folder can be made: {error}"))?;
     command
         .stdin(Stdio::null())
         .stderr(Stdio::null())
-        .current_dir(std::env::temp_dir());
+        .current_dir(empty.path())
+        .envs(CONFIG_FOLDERS.map(|name| (name, empty.path())));
     let ended = super::run(command, MAX_OUTPUT, PATIENCE).map_err(|error| error.to_string())?;
     Ok(String::from_utf8_lossy(&ended.output).into_owned())
 }
@@ -64,4 +75,19 @@ pub(crate) fn first_line(command: &mut Command) -> Result<String, String> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty());
     line.map(|line| line.chars().take(LONGEST).collect())
         .ok_or_else(|| "it does not say its version".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_asked_finds_no_configuration() {
+        let script = "for folder in . \"$V2RAY_LOCATION_CONFIG\" \"$V2RAY_LOCATION_CONFDIR\" \"$XRAY_LOCATION_CONFIG\" \
+                      \"$XRAY_LOCATION_CONFDIR\"; do ls -A \"$folder\" && echo folder; done";
+        let said = says(Command::new("/bin/sh").args(["-c", script])).unwrap();
+        assert_eq!(said, "folder\n".repeat(5));
+    }
 }

@@ -1,4 +1,4 @@
-//! Programs that the user brings along.
+//! User-supplied programs.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ fn executable(program: &Path) -> Result<(), String> {
     let shown = program.display();
     match program.metadata() {
         Err(error) => Err(format!("\"{shown}\": {error}; give the path of the program")),
-        Ok(data) if !data.is_file() => Err(format!("\"{shown}\" is no file; give the path of the program")),
+        Ok(data) if !data.is_file() => Err(format!("\"{shown}\" is not a file; give the path of the program")),
         Ok(data) if data.permissions().mode() & 0o111 == 0 => Err(format!(
             "\"{shown}\" may not be executed; if it is the program, chmod +x allows it"
         )),
@@ -136,7 +136,7 @@ mod tests {
         let said = |program: &Path| guest(program).engine().unwrap_err();
         for (program, words) in [
             (folder.path().join("none"), "give the path of the program"),
-            (folder.path().to_owned(), "is no file"),
+            (folder.path().to_owned(), "is not a file"),
             (plain, "chmod +x"),
             (
                 script(folder.path(), "fails", "exit 3"),
