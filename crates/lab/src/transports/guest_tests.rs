@@ -9,10 +9,11 @@ use super::cells::{Spec, TransportCell};
 use super::traffic::Direction;
 use super::*;
 use crate::peer::tests::script;
+use crate::result::PlanFacts;
 use crate::route::Guest;
 use crate::route::fakes::{Fault, program};
-use crate::run::{CellError, Counted, Timed};
-use crate::workload::Peers;
+use crate::run::{CellError, Counted, Observer, Timed};
+use crate::workload::{Peers, run};
 
 fn guest(name: &str, program: &Path) -> Guest {
     Guest::parse(&format!("{name}={}", program.display()), &[]).unwrap()
@@ -128,4 +129,30 @@ fn guests_are_subjects_beside_the_others() {
         matches!(&missing, Some(LabError::PeerMissing { name, .. }) if name == "fork"),
         "{missing:?}"
     );
+}
+
+/// Nothing may begin.
+struct Never;
+
+impl Observer for Never {
+    fn planned(&mut self, facts: &PlanFacts) {
+        panic!("{facts:?}");
+    }
+
+    fn stopped(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_guest_that_is_not_there_ends_a_run_before_it_begins() {
+    let request = Request {
+        profile: Profile::Quick,
+        peers: Peers::None,
+        guests: vec![guest("fork", Path::new("/no/such"))],
+        program: std::env::current_exe().ok(),
+        ..Request::default()
+    };
+    let ended = run(&[&crate::primitives::WORKLOAD, &WORKLOAD], &request, &mut Never);
+    assert!(matches!(ended, Err(LabError::PeerMissing { .. })), "{:?}", ended.err());
 }
