@@ -113,7 +113,7 @@ pub fn examine(
         workload: "doctor",
         schedule: &schedule,
         timing: setup.timing,
-        beside: std::time::Duration::ZERO,
+        visit: setup.timing.warmup + setup.timing.window,
         deadline: None,
     };
     let mut snapshot = |outcome: &Outcome| partial(setup.surroundings, outcome);

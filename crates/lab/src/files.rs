@@ -256,7 +256,7 @@ fn plan(request: &Request, cells: &[Cell], takes: &[Takes]) -> Result<Plan, LabE
     let round: Duration = kept.iter().map(visit).sum();
     let kept = u32::try_from(kept.len()).unwrap_or(u32::MAX).max(1);
     plan.expected = overhead.per_cell * kept + round * plan.rounds;
-    plan.beside = (round / kept).saturating_sub(plan.window);
+    plan.visit = round / kept;
     Ok(plan)
 }
 

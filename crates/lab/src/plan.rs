@@ -149,8 +149,8 @@ pub struct Plan {
     pub cases_dropped: usize,
     /// Expected duration of the whole run.
     pub expected: Duration,
-    /// Expected duration of a visit beside its warm-up and window.
-    pub beside: Duration,
+    /// Expected duration of a visit with its warm-up and window; less than these where visits end with what they do.
+    pub visit: Duration,
     /// The time limit that it was fitted to.
     pub limit: Option<Duration>,
 }
@@ -224,7 +224,7 @@ impl Plan {
                     layout,
                     cases_dropped,
                     expected,
-                    beside: overhead.per_window,
+                    visit: warmup + window + overhead.per_window,
                     limit,
                 });
             }

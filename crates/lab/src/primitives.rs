@@ -23,7 +23,7 @@ use sealway_aead::cpu::Cpu;
 use crate::doctor;
 use crate::doctor::{Diagnosis, RatioInterval, Setup, Surroundings};
 use crate::measure::cpu::Method;
-use crate::plan::{Overhead, Plan, PlanError};
+use crate::plan::{Overhead, Plan, PlanError, Profile};
 use crate::result::{Case, PlanFacts};
 use crate::run::{Cell, Observer, SystemProbe, Timing};
 use crate::stats::{Better, Rules, ratio};
@@ -160,23 +160,45 @@ pub fn doctor(observer: &mut dyn Observer) -> Result<Diagnosis, LabError> {
 /// Fits the windows to the time there is, after the programs that take whole seconds have had theirs.
 fn plan(request: &Request, cells: &[Cell]) -> Result<Plan, LabError> {
     let limit = request.limit();
-    let slow = cells.iter().filter(|cell| cell.subject == openssl::NAME).count() as u32;
-    let programs = openssl::SHORTEST * slow * request.profile.rounds();
+    let slow = |cell: &Cell| cell.subject == openssl::NAME;
+    let mut programs =
+        openssl::SHORTEST * cells.iter().filter(|cell| slow(cell)).count() as u32 * request.profile.rounds();
+    // A plan may have more rounds than the profile, and less cells: what its programs take is known once there is one.
+    let mut plan = loop {
+        let plan = around(request.profile, cells, limit, programs)?;
+        let kept = plan
+            .layout
+            .groups()
+            .iter()
+            .flatten()
+            .filter(|&&cell| slow(&cells[cell]))
+            .count();
+        let planned = openssl::SHORTEST * kept as u32 * plan.rounds;
+        let is_over = planned > programs && limit.is_some_and(|limit| plan.expected + planned > limit);
+        programs = planned;
+        if !is_over {
+            break plan;
+        }
+    };
+    // The deadline is that of all of it, and so is the mean of a visit.
+    let visits = plan.facts().cells.saturating_mul(plan.rounds).max(1);
+    plan.expected += programs;
+    plan.visit += programs / visits;
+    plan.limit = limit.or(request.profile.limit());
+    Ok(plan)
+}
+
+/// Fits the windows to what programs leave of the limit.
+fn around(profile: Profile, cells: &[Cell], limit: Option<Duration>, programs: Duration) -> Result<Plan, LabError> {
     let left = limit.map(|limit| limit.saturating_sub(programs));
-    let mut plan = fit(request.profile, cells, OVERHEAD, left, 1.0).map_err(|error| match error {
+    fit(profile, cells, OVERHEAD, left, 1.0).map_err(|error| match error {
         // Said in the user's terms: the limit that was given, and all that it would have to cover.
         LabError::Plan(PlanError::LimitTooShort { limit: _, needed }) => LabError::Plan(PlanError::LimitTooShort {
             limit: limit.unwrap_or(Duration::MAX),
             needed: needed + programs,
         }),
         other => other,
-    })?;
-    // The deadline is that of all of it, and so is the mean of a visit.
-    let visits = plan.facts().cells.saturating_mul(plan.rounds).max(1);
-    plan.expected += programs;
-    plan.beside += programs / visits;
-    plan.limit = limit.or(request.profile.limit());
-    Ok(plan)
+    })
 }
 
 #[cfg(test)]

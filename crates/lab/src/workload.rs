@@ -327,14 +327,15 @@ pub(crate) fn run_parts(
         });
         let profile = (request.profile, seed);
         let interrupted = measure(prepared, profile, deadline, &mut probe, observer, &mut result)?;
-        result.plan.taken_s = probe.now();
         if interrupted {
+            result.plan.taken_s = probe.now();
             return Ok(result);
         }
     }
     match short.or(nothing) {
         Some(error) if result.plan.cells == 0 => Err(error),
         _ => {
+            result.plan.taken_s = probe.now();
             result.complete = true;
             Ok(result)
         }
@@ -388,7 +389,7 @@ fn measure(
             window: plan.window,
             extra_rounds,
         },
-        beside: plan.beside,
+        visit: plan.visit,
         deadline,
     };
     let base = result.clone();

@@ -52,6 +52,7 @@ fn a_transfer_is_planned_without_a_window() {
     let transfers = planned([false, false]);
     let visits = 2 * transfers.rounds;
     assert_eq!(transfers.expected, Duration::from_millis(2 * 200) + beside * visits);
+    assert_eq!(transfers.visit, beside, "and the time left is told by it");
     let one = planned([true, false]);
     assert_eq!(one.expected, transfers.expected + one.window * one.rounds);
     assert!(one.warmup.is_zero() && one.window > Duration::from_secs(1));

@@ -60,7 +60,7 @@ impl Preset {
             expected: size.duration(overhead, window),
             layout,
             cases_dropped: 0,
-            beside: overhead.per_window,
+            visit: window + overhead.per_window,
             limit: None,
         })
     }

@@ -109,7 +109,7 @@ impl Live {
         self.spreads.truncate(MOST);
     }
 
-    /// The time that the run will take, in words, if the first round has shown that it is over a fifth off what was announced.
+    /// The time that the workload under way will take, in words, if the first round has shown that it is over a fifth off what was announced.
     /// It is said once for each workload.
     pub fn correction(&mut self, step: &Step<'_>) -> Option<String> {
         if self.corrected || step.round.is_none_or(|round| round < 2) {
@@ -118,7 +118,13 @@ impl Live {
         self.corrected = true;
         let takes = step.elapsed_s + step.left_s;
         let off = (takes / self.announced_s - 1.0).abs() > 0.2;
-        off.then(|| format!("by the first round about {} in all", time(takes)))
+        off.then(|| {
+            format!(
+                "{}: by the first round about {} in all",
+                clean(step.workload),
+                time(takes)
+            )
+        })
     }
 
     /// What is known, in at most `rows` lines of at most `columns` characters.

@@ -1,6 +1,6 @@
 //! The loop over rounds and cells.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ pub struct Job<'a> {
     pub schedule: &'a [Vec<usize>],
     /// Lengths.
     pub timing: Timing,
-    /// What the plan expects a visit to take beside its warm-up and window.
-    pub beside: Duration,
+    /// What the plan expects a visit to take, with its warm-up and window.
+    pub visit: Duration,
     /// When to be over; nothing is cut without it.
     pub deadline: Option<Deadline>,
 }
@@ -88,7 +88,8 @@ pub fn execute(
         began,
         total,
         done: 0,
-        pace: Pace::new(job.timing, job.beside, job.deadline),
+        ahead: job.schedule.iter().flatten().copied().collect(),
+        pace: Pace::new(job.timing, job.visit, job.deadline),
         outcome: Outcome::default(),
     };
     run.prepare();
@@ -134,6 +135,8 @@ struct Run<'a> {
     /// Visits known so far, and visits behind us.
     total: usize,
     done: usize,
+    /// Cells of the visits still to come.
+    ahead: VecDeque<usize>,
     pace: Pace,
     outcome: Outcome,
 }
@@ -209,6 +212,7 @@ impl Run<'_> {
                 visited += 1;
             }
             self.done += 1;
+            self.ahead.pop_front();
         }
         let took = self.probe.now() - began;
         self.pace.learn(visited, took);
@@ -319,6 +323,7 @@ impl Run<'_> {
             visits.extend(of_case);
         }
         self.total += visits.len();
+        self.ahead.extend(&visits);
         visits
     }
 
@@ -380,10 +385,7 @@ impl Run<'_> {
     fn tell(&mut self, cell: usize, round: Option<u32>, checks_s: f64) {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         // A cell with a fault is passed over in every round that is left.
-        let each = self.job.schedule.first().map_or(1, Vec::len).max(1);
-        let gone = self.outcome.faults.len() + self.outcome.left_out.len();
-        let living = 1.0 - gone.min(each) as f64 / each as f64;
-        let visits = self.total.saturating_sub(self.done) as f64 * living;
+        let visits = self.ahead.iter().filter(|&&cell| self.is_visited(cell)).count();
         let now = self.probe.now();
         let step = Step {
             workload: self.job.workload,
@@ -395,7 +397,7 @@ impl Run<'_> {
             total: count(self.total),
             timed_s: if round.is_some() { self.pace.timed() } else { 0.0 },
             elapsed_s: now - self.began,
-            left_s: checks_s + self.pace.expects(visits),
+            left_s: checks_s + self.pace.expects(visits as f64),
         };
         self.observer.progress(&step);
     }

@@ -136,6 +136,8 @@ struct Scene {
     cells: Vec<Cell>,
     observer: FakeObserver,
     deadline: Option<Deadline>,
+    /// What the plan expects of a visit.
+    visit: Duration,
 }
 
 const CALM: Counted = Counted {
@@ -176,6 +178,7 @@ fn scene(bad: Option<(usize, usize, CellError)>) -> Scene {
         cells,
         observer,
         deadline: None,
+        visit: Duration::from_millis(1500),
     }
 }
 
@@ -190,7 +193,7 @@ impl Scene {
             workload: "test",
             schedule,
             timing,
-            beside: Duration::ZERO,
+            visit: self.visit,
             deadline: self.deadline,
         };
         let mut probe = FakeProbe(self.world.clone());

@@ -38,16 +38,23 @@ pub(super) struct Pace {
     beside: f64,
     /// The same, below zero where visits end before their window is over.
     seen: f64,
+    /// The plan has visits that end with what they do, most before a window would be over.
+    brief: bool,
 }
 
 impl Pace {
-    pub(super) fn new(timing: Timing, beside: Duration, deadline: Option<Deadline>) -> Pace {
-        Pace {
+    /// `visit`: what the plan expects a visit to take, its warm-up and window included.
+    pub(super) fn new(timing: Timing, visit: Duration, deadline: Option<Deadline>) -> Pace {
+        let timed = timing.warmup + timing.window;
+        let mut pace = Pace {
             timing,
             deadline,
-            beside: beside.as_secs_f64(),
-            seen: beside.as_secs_f64(),
-        }
+            beside: 0.0,
+            seen: 0.0,
+            brief: visit < timed,
+        };
+        pace.learn(1, visit.as_secs_f64());
+        pace
     }
 
     /// Seconds of a warm-up and a window.
@@ -60,9 +67,10 @@ impl Pace {
         (self.seen + self.timed()).max(0.0) * visits
     }
 
-    /// Seconds to have for so many visits: those that end early are no credit.
+    /// Seconds to have for so many visits: those that end early are no credit, unless the plan has them so.
     fn takes(&self, visits: usize) -> f64 {
-        (self.beside + self.timed()) * visits as f64
+        let beside = if self.brief { self.seen } else { self.beside };
+        (beside + self.timed()).max(0.0) * visits as f64
     }
 
     /// Learns from `visits` that took `seconds` together.
@@ -89,7 +97,9 @@ impl Pace {
     pub(super) fn fit(&mut self, now: f64, left: usize, next: usize) -> bool {
         let Some(deadline) = self.deadline else { return true };
         let time = (deadline.at - now).max(0.0);
-        if self.takes(left) > time {
+        // Shorter windows are no help to visits that end before them.
+        let is_held = self.seen < 0.0 && self.brief;
+        if self.takes(left) > time && !is_held {
             let each = time * SHARE / left as f64 - self.beside;
             let window = self.timing.window.as_secs_f64();
             // In whole milliseconds, as plans have them.
@@ -114,7 +124,7 @@ mod tests {
         };
         let shortest = Duration::from_millis(100);
         let deadline = at.map(|at| Deadline { at, shortest });
-        Pace::new(timing, Duration::from_millis(500), deadline)
+        Pace::new(timing, Duration::from_secs(2), deadline)
     }
 
     #[test]
@@ -147,6 +157,24 @@ mod tests {
         pace.learn(4, 0.1);
         assert!(pace.fit(99.0, 1, 1));
         assert!(!pace.fit(99.0, 100, 100) && pace.expects(4.0) < 0.11, "{pace:?}");
+    }
+
+    #[test]
+    fn visits_that_are_planned_without_a_window_take_what_they_take() {
+        let timing = pace(None).timing;
+        let deadline = Deadline {
+            at: 10.0,
+            shortest: Duration::from_millis(100),
+        };
+        let mut brief = Pace::new(timing, Duration::from_millis(250), Some(deadline));
+        assert!((brief.expects(4.0) - 1.0).abs() < 1e-9);
+        assert!(brief.fit(0.0, 40, 40), "all of the time, and no more");
+        assert!(!brief.fit(0.0, 41, 41) && brief.timing == timing);
+        brief.learn(4, 0.4);
+        assert!(brief.fit(9.0, 9, 9) && !brief.fit(9.0, 11, 11), "{brief:?}");
+        // Slower than planned, with windows among them that can be shorter.
+        brief.learn(4, 8.0);
+        assert!(brief.fit(0.0, 8, 4) && brief.timing.window < timing.window, "{brief:?}");
     }
 
     #[test]

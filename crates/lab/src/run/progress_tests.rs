@@ -69,3 +69,23 @@ fn an_extra_round_is_one_more() {
     assert!(scene.observer.paces[..12].iter().all(|step| step.1 == 2));
     assert!(near(last.4, 1.5), "{last:?}");
 }
+
+#[test]
+fn visits_still_to_come_are_counted_in_an_extra_round_too() {
+    let mut scene = slow(Some((3, 1, failed())), [0.0, 0.0]);
+    scene.world.borrow_mut().quota.insert(0, 0.5);
+    scene.run(&abba(2), 1).unwrap();
+    let end = scene.world.borrow().now;
+    for step in scene.observer.paces.iter().filter(|step| step.0 == Some(3)) {
+        assert!(near(step.3 + step.4, end), "{step:?}: {end}");
+    }
+    assert!(scene.observer.paces.iter().any(|step| step.0 == Some(3)));
+}
+
+#[test]
+fn the_first_time_left_is_that_of_visits_without_a_window() {
+    let mut scene = scene(None);
+    scene.visit = Duration::from_millis(300);
+    scene.run(&abba(3), 0).unwrap();
+    assert!(near(scene.observer.paces[0].4, 12.0 * 0.3));
+}

@@ -21,7 +21,7 @@ pub(crate) fn fit(
     let mut plan = Plan::new(profile, layout, overhead, limit.map(|limit| limit.div_f64(stretch)))?;
     plan.expected = plan.expected.mul_f64(stretch);
     let timed = plan.warmup + plan.window;
-    plan.beside = (timed + plan.beside).mul_f64(stretch).saturating_sub(timed);
+    plan.visit = plan.visit.mul_f64(stretch).max(timed);
     plan.limit = limit.or(profile.limit());
     Ok(plan)
 }
