@@ -4,7 +4,7 @@ mod screen;
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use sealway_lab::catalogue;
@@ -22,6 +22,10 @@ use screen::Screen;
 /// Time between two draws: more would take time from what is measured.
 const APART: Duration = Duration::from_millis(250);
 
+/// A draw takes microseconds: whoever has to wait longer than these waits for a terminal that is stopped.
+const TRIES: u32 = 20;
+const TRY: Duration = Duration::from_millis(10);
+
 pub(crate) struct Progress {
     live: Live,
     view: Option<View>,
@@ -36,11 +40,7 @@ impl Progress {
     pub(crate) fn start(shown: bool, beside: Option<&Path>) -> Result<Progress, Problem> {
         let view = (shown && View::is_possible()).then(View::default);
         let drawn = view.clone();
-        let stop = Stop::install(move || {
-            if let Some(view) = &drawn {
-                view.end();
-            }
-        })?;
+        let stop = Stop::install(move || drawn.as_ref().is_none_or(View::end_soon))?;
         Ok(Progress {
             live: Live::new(catalogue::ALL),
             view,
@@ -154,12 +154,34 @@ impl View {
         self.with(|screen| screen.end(columns));
     }
 
-    /// Writes at once what the screen gives; nobody is told when the terminal is gone.
+    /// The same for a thread that must not wait for a terminal that takes nothing more; false if it does not.
+    fn end_soon(&self) -> bool {
+        let columns = output::size(&std::io::stderr()).0;
+        for _ in 0..TRIES {
+            let mut screen = match self.0.try_lock() {
+                Ok(screen) => screen,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => {
+                    std::thread::sleep(TRY);
+                    continue;
+                }
+            };
+            write(&screen.end(columns));
+            return true;
+        }
+        false
+    }
+
+    /// Writes at once what the screen gives.
     fn with(&self, text: impl FnOnce(&mut Screen) -> String) {
         let mut screen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = text(&mut screen);
-        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+        write(&text(&mut screen));
     }
+}
+
+/// Writes to standard error; nobody is told when the terminal is gone.
+fn write(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// The rounds done so far, kept for a run that is killed.
@@ -207,6 +229,22 @@ mod tests {
         assert!(pace.is_due(from + ms(250), Duration::ZERO));
         // Nobody would see for seconds what is measured.
         assert!(pace.is_due(from + ms(260), ms(2000)));
+    }
+
+    #[test]
+    fn a_view_that_is_being_drawn_holds_nobody_up() {
+        let view = View::default();
+        let drawing = view.0.lock().expect("nobody panicked");
+        assert!(!view.end_soon());
+        drop(drawing);
+        assert!(view.end_soon());
+        assert_eq!(
+            view.0
+                .lock()
+                .expect("nobody panicked")
+                .draw(&["late".to_owned()], 80, false),
+            ""
+        );
     }
 
     #[test]

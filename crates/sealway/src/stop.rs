@@ -26,15 +26,17 @@ pub(crate) fn on_signal(mut first: impl FnMut() + Send + 'static, leave: fn()) -
 pub(crate) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Installs the handler; once a process. `clear` makes room for what is said at the first signal.
-    pub(crate) fn install(clear: impl Fn() + Send + 'static) -> Result<Stop, Problem> {
+    /// Installs the handler; once a process. `clear` makes room for what is said at the first signal; false if it could not, as
+    /// when a terminal takes nothing more: nothing is said then, so that the second signal is heard.
+    pub(crate) fn install(clear: impl Fn() -> bool + Send + 'static) -> Result<Stop, Problem> {
         let stop = Stop::default();
         let flag = stop.clone();
         let first = move || {
             flag.0.store(true, Ordering::Relaxed);
             sealway_lab::peer::hurry();
-            clear();
-            note("\nstopping after this window; Ctrl-C again leaves at once");
+            if clear() {
+                note("\nstopping after this window; Ctrl-C again leaves at once");
+            }
         };
         // What the lab has started hears no Ctrl-C of its own.
         on_signal(first, sealway_lab::peer::end_all)?;

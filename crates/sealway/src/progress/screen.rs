@@ -6,8 +6,9 @@ use std::fmt::Write;
 /// written in between.
 #[derive(Debug, Default)]
 pub(super) struct Screen {
-    /// Characters of each line that stands there.
-    drawn: Vec<usize>,
+    /// Lines that stand there, and the columns that there were then.
+    drawn: usize,
+    columns: usize,
     over: bool,
 }
 
@@ -28,17 +29,17 @@ impl Screen {
             let _ = writeln!(text, "{on}{line}{off}\x1b[K");
         }
         text.push_str("\x1b[J");
-        self.drawn = lines.iter().map(|line| line.chars().count()).collect();
+        (self.drawn, self.columns) = (lines.len(), columns);
         text
     }
 
     /// Takes the lines away.
     pub(super) fn clear(&mut self, columns: usize) -> String {
-        if self.drawn.is_empty() {
+        if self.drawn == 0 {
             return String::new();
         }
         let text = format!("{}\x1b[J", self.up(columns));
-        self.drawn.clear();
+        self.drawn = 0;
         text
     }
 
@@ -48,11 +49,12 @@ impl Screen {
         self.clear(columns)
     }
 
-    /// To the start of the first line. A terminal that has become narrower since has broken lines that do not fit any more.
+    /// To the start of the first line. Terminals break lines anew for another width, or cut them: what was drawn stays then, and
+    /// the rest goes below.
     fn up(&self, columns: usize) -> String {
-        let rows: usize = self.drawn.iter().map(|long| long.div_ceil(columns.max(1)).max(1)).sum();
-        match rows {
+        match self.drawn {
             0 => String::new(),
+            _ if columns != self.columns => String::new(),
             rows => format!("\r\x1b[{rows}A"),
         }
     }
@@ -62,54 +64,84 @@ impl Screen {
 mod tests {
     use super::*;
 
-    /// A terminal as far as these lines need one: rows of text, and a cursor.
+    /// A terminal as far as these lines need one: rows of characters, and a cursor.
     struct Terminal {
-        rows: Vec<String>,
-        at: usize,
+        rows: Vec<Vec<char>>,
+        row: usize,
+        column: usize,
         bold: bool,
     }
 
     impl Terminal {
         fn new() -> Terminal {
-            Terminal {
-                rows: vec!["$ sealway lab".to_owned(), String::new()],
-                at: 1,
+            let mut terminal = Terminal {
+                rows: Vec::new(),
+                row: 0,
+                column: 0,
                 bold: false,
-            }
+            };
+            terminal.show("$ sealway lab\n");
+            terminal
         }
 
         fn show(&mut self, text: &str) {
-            let mut rest = text;
-            while let Some(c) = rest.chars().next() {
-                rest = &rest[c.len_utf8()..];
+            let mut rest = text.chars();
+            while let Some(c) = rest.next() {
                 match c {
-                    '\r' => {}
-                    '\n' => self.at += 1,
+                    '\r' => self.column = 0,
+                    '\n' => (self.row, self.column) = (self.row + 1, 0),
                     '\x1b' => {
-                        let end = rest.find(|c: char| c.is_ascii_alphabetic()).expect("an escape ends");
-                        let (number, kind) = (&rest[1..end], &rest[end..=end]);
-                        rest = &rest[end + 1..];
-                        match kind {
-                            "A" => self.at -= number.parse::<usize>().expect("rows"),
-                            // The cursor is behind what was just written, or at the start of a row.
-                            "K" => {}
-                            "J" => self.rows.truncate(self.at),
-                            "m" => self.bold |= number == "1",
-                            other => panic!("{other}"),
-                        }
-                        continue;
+                        assert_eq!(rest.next(), Some('['));
+                        let number: String = rest.by_ref().take_while(|c| c.is_ascii_digit()).collect();
+                        // The one that ends the number is gone with it.
+                        let kind = text[..text.len() - rest.as_str().len()].chars().next_back();
+                        self.escape(&number, kind.expect("an escape ends"));
                     }
-                    // A line is written as a whole, over what stood there.
-                    c => {
-                        let line: String = std::iter::once(c)
-                            .chain(rest.chars().take_while(|c| !c.is_control()))
-                            .collect();
-                        rest = &rest[line.len() - c.len_utf8()..];
-                        self.rows.resize(self.rows.len().max(self.at + 1), String::new());
-                        self.rows[self.at] = line;
-                    }
+                    c => self.put(c),
                 }
             }
+        }
+
+        fn escape(&mut self, number: &str, kind: char) {
+            match kind {
+                'A' => self.row -= number.parse::<usize>().expect("rows"),
+                'K' => self.cut(),
+                'J' => {
+                    self.cut();
+                    self.rows.truncate(self.row + 1);
+                }
+                'm' => self.bold |= number == "1",
+                other => panic!("{other}"),
+            }
+        }
+
+        /// Takes away what stands behind the cursor in its row.
+        fn cut(&mut self) {
+            let column = self.column;
+            self.here().truncate(column);
+        }
+
+        fn put(&mut self, c: char) {
+            let column = self.column;
+            let row = self.here();
+            row.resize(row.len().max(column + 1), ' ');
+            row[column] = c;
+            self.column += 1;
+        }
+
+        /// The row of the cursor.
+        fn here(&mut self) -> &mut Vec<char> {
+            self.rows.resize(self.rows.len().max(self.row + 1), Vec::new());
+            &mut self.rows[self.row]
+        }
+
+        /// What is written, without empty rows at the end.
+        fn text(&self) -> Vec<String> {
+            let mut rows: Vec<String> = self.rows.iter().map(|row| row.iter().collect()).collect();
+            while rows.last().is_some_and(String::is_empty) {
+                rows.pop();
+            }
+            rows
         }
     }
 
@@ -121,29 +153,30 @@ mod tests {
     fn lines_stand_in_one_place_and_go_away() {
         let (mut screen, mut terminal) = (Screen::default(), Terminal::new());
         terminal.show(&screen.draw(&lines(&["one", "two, long", "three"]), 80, true));
-        assert_eq!(terminal.rows, ["$ sealway lab", "one", "two, long", "three"]);
+        assert_eq!(terminal.text(), ["$ sealway lab", "one", "two, long", "three"]);
         assert!(terminal.bold);
         terminal.show(&screen.draw(&lines(&["uno", "dos"]), 80, false));
-        assert_eq!(terminal.rows, ["$ sealway lab", "uno", "dos"]);
+        assert_eq!(terminal.text(), ["$ sealway lab", "uno", "dos"]);
         terminal.show(&screen.clear(80));
-        assert_eq!(terminal.rows, ["$ sealway lab"]);
+        assert_eq!(terminal.text(), ["$ sealway lab"]);
         // Again beneath what was said in between.
         terminal.show("a remark\n");
         terminal.show(&screen.draw(&lines(&["eins"]), 80, false));
-        assert_eq!(terminal.rows, ["$ sealway lab", "a remark", "eins"]);
+        assert_eq!(terminal.text(), ["$ sealway lab", "a remark", "eins"]);
         terminal.show(&screen.end(80));
-        assert_eq!(terminal.rows, ["$ sealway lab", "a remark"]);
+        assert_eq!(terminal.text(), ["$ sealway lab", "a remark"]);
         assert_eq!(screen.draw(&lines(&["more"]), 80, false) + &screen.clear(80), "");
     }
 
     #[test]
-    fn a_terminal_that_becomes_narrower_has_broken_the_lines() {
+    fn a_terminal_of_another_width_gets_the_lines_below() {
         let (mut screen, mut terminal) = (Screen::default(), Terminal::new());
-        terminal.show(&screen.draw(&lines(&["0123456789", "abc", ""]), 80, false));
-        // The first takes three rows of four columns.
-        terminal.rows = lines(&["$ sealway lab", "0123", "4567", "89", "abc", ""]);
-        terminal.at = 6;
+        terminal.show(&screen.draw(&lines(&["0123456789", "abc"]), 80, false));
         terminal.show(&screen.draw(&lines(&["new"]), 4, false));
-        assert_eq!(terminal.rows, ["$ sealway lab", "new"]);
+        assert_eq!(terminal.text(), ["$ sealway lab", "0123456789", "abc", "new"]);
+        terminal.show(&screen.draw(&lines(&["next", "x"]), 4, false));
+        assert_eq!(terminal.text(), ["$ sealway lab", "0123456789", "abc", "next", "x"]);
+        // Taken away at a third width: they stay.
+        assert_eq!(screen.clear(80), "\x1b[J");
     }
 }
