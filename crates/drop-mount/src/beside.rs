@@ -46,7 +46,7 @@ impl Beside {
             let started = (|| {
                 if let Some((tree, handles)) = &self.content {
                     start(scope, line, "beside-read", move || {
-                        answer(line, requests, &**tree, handles)
+                        answer(line, requests, &**tree, handles, Some(Vec::new()))
                     })?;
                 }
                 if let Some(changes) = &self.changes {

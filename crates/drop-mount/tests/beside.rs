@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/slow.rs"]
+mod slow;
 #[path = "mount/support.rs"]
 mod support;
 
@@ -13,6 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -22,6 +25,7 @@ use sealway_drop::link::{Connected, Connection, Place, connect};
 use sealway_drop::testing::{content, listen, setup};
 use sealway_drop::wire::kind;
 use sealway_drop_mount::beside::Beside;
+use sealway_drop_mount::bulk::message::Read;
 use sealway_drop_mount::bulk::{self, BulkTree};
 use sealway_drop_mount::changes::message::{self, WriteHeader};
 use sealway_drop_mount::changes::{ChangingTree, OUTSTANDING, Serving};
@@ -29,6 +33,7 @@ use sealway_drop_mount::fuse::{Mount, MountOptions};
 use sealway_drop_mount::grpc::{GrpcTree, Handles, ServeOptions, serve_with};
 use sealway_drop_mount::local::{LocalOptions, LocalTree, Own};
 use sealway_drop_mount::tree::{Access, Change, Changed, OpenHow, TreeError, TreePath};
+use slow::Slow;
 use support::can_mount;
 use tempfile::TempDir;
 
@@ -173,6 +178,42 @@ fn a_change_that_comes_twice_is_done_once_and_one_that_comes_early_waits() {
     while let Ok(Some(_)) = base.reader.next() {}
     assert!(matches!(serving.join().unwrap(), Err(Error::Protocol(_))));
     assert_eq!(fs::read(served.folder.path().join("log")).unwrap(), read);
+}
+
+#[test]
+fn a_read_that_waits_for_its_disk_holds_up_no_change() {
+    let served = Served::new();
+    let (go, wait) = channel();
+    let beside = Beside {
+        content: Some((Arc::new(Slow::new(wait)), served.handles.clone())),
+        ..served.beside()
+    };
+    let (mut near, mut far) = lines(&[DIRECT]);
+    let (_stream, running) = runs(&beside, far.remove(&DIRECT).unwrap());
+    let mut direct = near.remove(&DIRECT).unwrap();
+    let patience = Some(Duration::from_secs(30));
+    direct.stream().unwrap().set_read_timeout(patience).unwrap();
+
+    let how = OpenHow {
+        access: Access::Both,
+        create: Some(0o644),
+        ..OpenHow::default()
+    };
+    let open = message::encode(&Change::Open(TreePath::parse(b"log").unwrap(), how));
+    says(&mut direct, (kind::CHANGE, 0), &open);
+    let handle = hears(&mut direct).1.unwrap().opened().unwrap().0.handle;
+    let (offset, len) = (0, 5);
+    says(&mut direct, (kind::READ, 7), &Read { handle, offset, len }.encode());
+    for number in 1..50 {
+        says(&mut direct, (kind::WRITE, number), &append(handle, b"x"));
+        assert_eq!(hears(&mut direct).0, number);
+    }
+    go.send(()).unwrap();
+    let record = direct.reader.next().unwrap().unwrap();
+    // The slow tree knows no such file.
+    assert_eq!((record.kind, record.stream), (kind::REFUSED, 7));
+    drop(direct);
+    assert!(matches!(running.join().unwrap(), Err(Error::Network { .. })));
 }
 
 #[test]
@@ -357,7 +398,8 @@ fn a_direct_path_that_breaks_under_load_is_not_noticed_by_programs() {
         ];
         let wait = |more: u64| {
             let (until, end) = (load.done.load(SeqCst) + more, Instant::now() + Duration::from_secs(60));
-            while load.done.load(SeqCst) < until && Instant::now() < end {
+            while load.done.load(SeqCst) < until {
+                assert!(Instant::now() < end, "programs do not go on");
                 std::thread::sleep(Duration::from_millis(1));
             }
         };

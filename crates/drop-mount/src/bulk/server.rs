@@ -25,7 +25,7 @@ pub fn serve(connection: Connection, tree: &dyn RemoteTree, handles: &Handles) -
     let requests = Requests::default();
     std::thread::scope(|scope| {
         let answering = scope.spawn(|| {
-            let result = answer(&line, &requests, tree, handles);
+            let result = answer(&line, &requests, tree, handles, None);
             if result.is_err() {
                 // Wakes the thread that hears.
                 line.end();
@@ -61,6 +61,23 @@ struct Waiting {
     tag: u32,
     read: Read,
     cancelled: bool,
+}
+
+impl Waiting {
+    /// Makes the answer: what the file holds, behind its header. Gives the length of both.
+    fn read_into(&self, room: &mut [u8], tree: &dyn RemoteTree, handles: &Handles) -> Result<usize, TreeError> {
+        if self.cancelled {
+            return Err(TreeError::Cancelled);
+        }
+        let Read { handle, offset, .. } = self.read;
+        if !handles.contains(handle) {
+            return Err(TreeError::Stale);
+        }
+        let (header, bytes) = room.split_at_mut(CONTENT_HEADER);
+        let filled = tree.read_into(handle, offset, bytes, &Call::within(PATIENCE))?;
+        header.copy_from_slice(&message::content_header(filled.size, filled.version));
+        Ok(CONTENT_HEADER + filled.len)
+    }
 }
 
 impl Requests {
@@ -128,27 +145,37 @@ fn listen(reader: &mut Reader, requests: &Requests) -> Result<(), Error> {
 }
 
 /// Answers what waits by this connection, until nobody wants it any more.
-pub(crate) fn answer(line: &Line, requests: &Requests, tree: &dyn RemoteTree, handles: &Handles) -> Result<(), Error> {
-    while let Some(Waiting { tag, read, cancelled }) = requests.next() {
-        let mut writer = line.writer();
-        let room = CONTENT_HEADER + read.len as usize;
-        let sent = writer.record(kind::CONTENT, tag, room, |room| {
-            if cancelled {
-                return Err(Failure::File(TreeError::Cancelled));
+///
+/// Files are read into the record itself, which holds the sending side meanwhile. Where others send by it too, give `beside`: files are
+/// read into that first, so a slow disk holds up nobody else.
+pub(crate) fn answer(
+    line: &Line,
+    requests: &Requests,
+    tree: &dyn RemoteTree,
+    handles: &Handles,
+    mut beside: Option<Vec<u8>>,
+) -> Result<(), Error> {
+    while let Some(waiting) = requests.next() {
+        let (tag, room) = (waiting.tag, CONTENT_HEADER + waiting.read.len as usize);
+        let read = beside.as_mut().map(|buffer| {
+            if buffer.len() < room {
+                buffer.resize(room, 0);
             }
-            if !handles.contains(read.handle) {
-                return Err(Failure::File(TreeError::Stale));
-            }
-            let (header, bytes) = room.split_at_mut(CONTENT_HEADER);
-            let call = Call::within(PATIENCE);
-            let filled = tree
-                .read_into(read.handle, read.offset, bytes, &call)
-                .map_err(Failure::File)?;
-            header.copy_from_slice(&message::content_header(filled.size, filled.version));
-            Ok(CONTENT_HEADER + filled.len)
+            let len = waiting.read_into(&mut buffer[..room], tree, handles)?;
+            Ok::<&[u8], TreeError>(&buffer[..len])
         });
+        let mut writer = line.writer();
+        let sent = match read {
+            Some(Ok(content)) => writer.push(kind::CONTENT, tag, content).map_err(Failure::Over),
+            Some(Err(error)) => Err(Failure::File(error)),
+            None => writer
+                .record(kind::CONTENT, tag, room, |room| {
+                    waiting.read_into(room, tree, handles).map_err(Failure::File)
+                })
+                .map(drop),
+        };
         match sent {
-            Ok(_) => {}
+            Ok(()) => {}
             Err(Failure::File(error)) => writer.push(kind::REFUSED, tag, &[message::code(error)])?,
             Err(Failure::Over(error)) => return Err(error),
         }
