@@ -22,10 +22,25 @@ pub(super) struct Paths {
     lines: Arc<Mutex<Lines>>,
 }
 
+/// Direct connections that stand at a time: one that carries, and one that has fallen silent and is still waited for. With more of them the
+/// other end would only take memory and threads.
+const STANDING: usize = 2;
+
 #[derive(Default)]
 struct Lines {
     over: bool,
     streams: Vec<(u32, TcpStream)>,
+}
+
+impl Lines {
+    /// Whether there is room for one more, which stands from now on.
+    fn add(&mut self, number: u32, stream: TcpStream) -> bool {
+        let room = self.streams.len() < STANDING;
+        if room {
+            self.streams.push((number, stream));
+        }
+        room
+    }
 }
 
 impl Drop for Paths {
@@ -74,7 +89,9 @@ fn begin(connection: Connection, beside: &Beside, lines: &Arc<Mutex<Lines>>, not
     if standing.over {
         return Ok(());
     }
-    standing.streams.push((number, stream));
+    if !standing.add(number, stream) {
+        return Err(Error::Protocol("more direct connections than are of use"));
+    }
     drop(standing);
     let (beside, lines, notes) = (beside.clone(), lines.clone(), notes.clone());
     spawn("beside", move || {
@@ -98,5 +115,27 @@ pub(super) fn listen(reader: &mut Reader, notes: Option<&Notes>) -> Result<(), E
             (Some(Body::Paths(paths)), Some(notes)) => notes.heard((&paths).into()),
             (Some(_), _) => return Err(Error::Protocol("a message out of place")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn no_more_connections_stand_than_are_of_use() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = || TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut lines = Lines::default();
+        assert!(lines.add(17, stream()) && lines.add(18, stream()));
+        assert!(!lines.add(19, stream()));
+        assert_eq!(lines.streams.len(), STANDING);
+        // One is over.
+        lines.streams.remove(0);
+        assert!(lines.add(20, stream()));
     }
 }
