@@ -276,10 +276,14 @@ impl Reads {
         }
     }
 
-    /// What an answer is for. A wrong number, or an answer given twice, breaks the protocol.
-    fn answered(&self, tag: u32, number: u32) -> Result<Under, Error> {
+    /// What an answer is for; `None` once all is over and nothing is waited for. A wrong number, or an answer given twice, breaks the
+    /// protocol.
+    fn answered(&self, tag: u32, number: u32) -> Result<Option<Under>, Error> {
         const NOTHING: Error = Error::Protocol("an answer to nothing that was asked");
         let mut state = lock(&self.state);
+        if state.lost {
+            return Ok(None);
+        }
         if !state.reads.get(&tag).is_some_and(|under| under.way == Some(number)) {
             return Err(NOTHING);
         }
@@ -292,7 +296,7 @@ impl Reads {
         if full {
             self.work.notify_all();
         }
-        under.ok_or(NOTHING)
+        under.map(Some).ok_or(NOTHING)
     }
 
     /// Sends by a connection until it is over.
@@ -347,7 +351,10 @@ impl Reads {
             buffer,
             payload,
         } = record;
-        let under = self.answered(stream, number)?;
+        let Some(under) = self.answered(stream, number)? else {
+            self.pool.give(buffer);
+            return Ok(());
+        };
         if kind == kind::REFUSED {
             let code = match buffer[payload] {
                 [code] => code,

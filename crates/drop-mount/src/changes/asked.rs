@@ -220,9 +220,12 @@ impl Asked {
         Ok(())
     }
 
-    /// An answer came by a connection. One to nothing that went there breaks the protocol.
+    /// An answer came by a connection. One to nothing that went there breaks the protocol, unless all is over.
     pub(crate) fn came(&self, tag: u32, payload: &[u8], way: u32) -> Result<(), Error> {
         let mut state = lock(&self.state);
+        if state.lost {
+            return Ok(());
+        }
         let oldest = state.waiting.keys().next().copied().unwrap_or(state.next);
         let number = oldest + u64::from(tag.wrapping_sub(oldest as u32));
         let is_asked = |waiting: &Waiting| waiting.way == Some(way);
@@ -240,5 +243,57 @@ impl Asked {
         }
         (waiting.done)(message::parse_answer(payload));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    const FIRST: u32 = 5;
+    const DIRECT: u32 = 17;
+
+    fn asked(changes: u64) -> Asked {
+        let asked = Asked::default();
+        asked.begin(FIRST);
+        asked.begin(DIRECT);
+        for _ in 0..changes {
+            asked.submit(Message::Change(Bytes::from_static(b"x")), false, Box::new(drop));
+        }
+        asked
+    }
+
+    fn due(asked: &Asked, number: u32) -> Option<Vec<u64>> {
+        let due = lock(&asked.state).due(number)?;
+        Some(due.into_iter().map(|(of, _)| of).collect())
+    }
+
+    #[test]
+    fn what_a_direct_connection_leaves_goes_by_the_first_one_before_what_is_new() {
+        let asked = asked(3);
+        assert_eq!(due(&asked, FIRST), Some(vec![]));
+        assert_eq!(due(&asked, DIRECT), Some(vec![0, 1, 2]));
+        let answer = message::encode_answer(&Err(TreeError::Stale));
+        asked.came(1, &answer, DIRECT).unwrap();
+        asked.submit(Message::Change(Bytes::from_static(b"x")), false, Box::new(drop));
+        asked.over(DIRECT);
+        assert_eq!(due(&asked, DIRECT), None);
+        // A later direct one takes what is new, and nothing that was left.
+        asked.begin(DIRECT + 1);
+        assert_eq!(due(&asked, DIRECT + 1), Some(vec![3]));
+        assert_eq!(due(&asked, FIRST), Some(vec![0, 2]));
+        assert!(matches!(asked.came(0, &answer, DIRECT + 1), Err(Error::Protocol(_))));
+        asked.came(0, &answer, FIRST).unwrap();
+    }
+
+    #[test]
+    fn an_answer_that_comes_when_all_is_over_breaks_nothing() {
+        let asked = asked(1);
+        assert_eq!(due(&asked, DIRECT), Some(vec![0]));
+        asked.lose();
+        let answer = message::encode_answer(&Err(TreeError::Stale));
+        asked.came(0, &answer, DIRECT).unwrap();
     }
 }
