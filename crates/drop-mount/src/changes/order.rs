@@ -4,10 +4,11 @@
 //! already is answered as before, and what comes too early waits for what is still on its way elsewhere.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::OUTSTANDING;
 use crate::line::Line;
+use sealway_drop::link::is_direct;
 use sealway_drop::{Error, lock};
 
 /// See the module.
@@ -22,6 +23,8 @@ struct State {
     next: u32,
     /// What became of the last ones. The next one is that behind them.
     done: VecDeque<Done>,
+    /// The next one is being done, outside the lock.
+    doing: bool,
     over: bool,
 }
 
@@ -42,9 +45,13 @@ pub(super) enum Turn<'a> {
 }
 
 /// See [`Turn::Now`].
-pub(super) struct Now<'a> {
-    state: MutexGuard<'a, State>,
-    changed: &'a Condvar,
+pub(super) struct Now<'a>(&'a Order);
+
+impl Drop for Now<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.state).doing = false;
+        self.0.changed.notify_all();
+    }
 }
 
 impl Now<'_> {
@@ -58,13 +65,13 @@ impl Now<'_> {
         self.next(Done::Beside(vec![line]));
     }
 
-    fn next(mut self, done: Done) {
-        self.state.done.push_back(done);
-        if self.state.done.len() > OUTSTANDING as usize {
-            self.state.done.pop_front();
+    fn next(self, done: Done) {
+        let mut state = lock(&self.0.state);
+        state.done.push_back(done);
+        if state.done.len() > OUTSTANDING as usize {
+            state.done.pop_front();
         }
-        self.state.next = self.state.next.wrapping_add(1);
-        self.changed.notify_all();
+        state.next = state.next.wrapping_add(1);
     }
 }
 
@@ -75,6 +82,11 @@ impl State {
         let at = self.done.len().checked_sub(behind)?;
         self.done.get_mut(at)
     }
+
+    /// Whether a number is behind the next one, however far.
+    fn is_behind(&self, number: u32) -> bool {
+        (1..=u32::MAX / 2).contains(&self.next.wrapping_sub(number))
+    }
 }
 
 impl Order {
@@ -82,7 +94,8 @@ impl Order {
     pub(super) fn turn(&self, number: u32, line: &Arc<Line>) -> Result<Turn<'_>, Error> {
         let early = |state: &mut State| {
             let ahead = number.wrapping_sub(state.next);
-            !state.over && !line.is_over() && ahead > 0 && ahead < OUTSTANDING
+            let waits = if ahead == 0 { state.doing } else { ahead < OUTSTANDING };
+            waits && !state.over && !line.is_over()
         };
         let waited = self.changed.wait_while(lock(&self.state), early);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
@@ -90,17 +103,21 @@ impl Order {
             return Ok(Turn::Passed);
         }
         if state.next == number {
-            return Ok(Turn::Now(Now {
-                state,
-                changed: &self.changed,
-            }));
+            state.doing = true;
+            return Ok(Turn::Now(Now(self)));
         }
+        let late = is_direct(line.number) && state.is_behind(number);
         match state.done(number) {
             Some(Done::Answered(answer)) => Ok(Turn::Answered(answer.clone())),
             Some(Done::Beside(lines)) => {
-                lines.push(line.clone());
+                lines.retain(|line| !line.is_over());
+                if !lines.iter().any(|other| Arc::ptr_eq(other, line)) {
+                    lines.push(line.clone());
+                }
                 Ok(Turn::Passed)
             }
+            // It was given up there, and done and answered elsewhere long ago.
+            None if late => Ok(Turn::Passed),
             None => Err(Error::Protocol("a change out of order")),
         }
     }
@@ -122,9 +139,15 @@ impl Order {
         self.changed.notify_all();
     }
 
-    /// Nothing more is done. Waits for what is being done.
+    /// Nothing more is begun. Never waits.
     pub(super) fn end(&self) {
         lock(&self.state).over = true;
         self.changed.notify_all();
+    }
+
+    /// Waits for what is being done.
+    pub(super) fn wait(&self) {
+        let waited = self.changed.wait_while(lock(&self.state), |state| state.doing);
+        drop(waited);
     }
 }

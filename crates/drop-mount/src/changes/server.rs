@@ -80,6 +80,9 @@ impl Serving {
         let result = std::thread::scope(|scope| self.listen(&mut reader, &line, scope));
         line.end();
         self.end();
+        if let Some(order) = &self.order {
+            order.wait();
+        }
         // The service of the session may have ended before, and closed what was open by then.
         for handle in self.handles.take() {
             self.tree.close(handle);
@@ -87,7 +90,7 @@ impl Serving {
         result
     }
 
-    /// Nothing more is changed. Waits for the change at hand, if it came by a direct connection.
+    /// No change is begun any more. Never waits; [`Serving::serve`] returns after the change at hand.
     pub(crate) fn end(&self) {
         if let Some(order) = &self.order {
             order.end();
