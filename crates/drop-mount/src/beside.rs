@@ -41,24 +41,30 @@ impl Beside {
     pub fn run(&self, connection: Connection) -> Result<(), Error> {
         let (line, mut reader) = Line::new(connection)?;
         let (line, requests, coming) = (Arc::new(line), Requests::default(), Coming::default());
-        std::thread::scope(|scope| {
+        let broken = Mutex::new(None);
+        let heard = std::thread::scope(|scope| {
             let (line, requests, coming) = (&line, &requests, &coming);
+            let threads = Threads {
+                scope,
+                line,
+                broken: &broken,
+            };
             let started = (|| {
                 if let Some((tree, handles)) = &self.content {
-                    start(scope, line, "beside-read", move || {
+                    threads.start("beside-read", move || {
                         answer(line, requests, &**tree, handles, Some(Vec::new()))
                     })?;
                 }
                 if let Some(changes) = &self.changes {
-                    start(scope, line, "beside-change", move || coming.work(changes, line))?;
+                    threads.start("beside-change", move || coming.work(changes, line))?;
                 }
                 if let Some(reads) = &self.reads {
                     reads.begin(line.number);
-                    start(scope, line, "beside-reads", move || reads.send(line))?;
+                    threads.start("beside-reads", move || reads.send(line))?;
                 }
                 if let Some(asked) = &self.asked {
                     asked.begin(line.number);
-                    start(scope, line, "beside-asks", move || asked.send(line))?;
+                    threads.start("beside-asks", move || asked.send(line))?;
                 }
                 Ok(())
             })();
@@ -77,7 +83,10 @@ impl Beside {
                 changes.look();
             }
             result
-        })
+        });
+        // What was found in a record, and not that the connection ended by it.
+        let broken = broken.into_inner().unwrap_or_else(PoisonError::into_inner);
+        broken.map_or(heard, Err)
     }
 
     /// Gives each record to whom it concerns. Waits for nobody.
@@ -103,21 +112,29 @@ impl Beside {
     }
 }
 
-/// A thread of a connection. If it fails, whoever hears is woken.
-fn start<'scope>(
-    scope: &'scope Scope<'scope, '_>,
+/// Threads of a connection. If one fails, whoever hears is woken.
+struct Threads<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
     line: &'scope Line,
-    name: &str,
-    work: impl FnOnce() -> Result<(), Error> + Send + 'scope,
-) -> Result<(), Error> {
-    let work = move || {
-        if let Err(error) = work() {
+    /// How the other end broke the rules, as the first one found.
+    broken: &'scope Mutex<Option<Error>>,
+}
+
+impl<'scope> Threads<'scope, '_> {
+    fn start(&self, name: &str, work: impl FnOnce() -> Result<(), Error> + Send + 'scope) -> Result<(), Error> {
+        let (line, broken) = (self.line, self.broken);
+        let work = move || {
+            let Err(error) = work() else { return };
             tracing::debug!(%error, "a direct connection");
+            if !matches!(error, Error::Network { .. }) {
+                lock(broken).get_or_insert(error);
+            }
             line.end();
-        }
-    };
-    let thread = std::thread::Builder::new().name(name.into()).spawn_scoped(scope, work);
-    thread.map(drop).map_err(Error::network("starting threads"))
+        };
+        let thread = std::thread::Builder::new().name(name.into());
+        let started = thread.spawn_scoped(self.scope, work);
+        started.map(drop).map_err(Error::network("starting threads"))
+    }
 }
 
 /// Changes that have come and wait: as many as the other end may leave unanswered.
