@@ -5,7 +5,8 @@
 //! connections at the relay: a read, as it changes nothing ([`Reads`]); a change under its number, by which the other end knows whether it has done
 //! it ([`Serving`]).
 //!
-//! Whoever hears never waits for who answers, so two ends that have much to say to each other cannot hold each other up.
+//! Whoever hears never waits for who answers, and nobody holds the sending side while a disk is read, so two ends that have much to say to each
+//! other cannot hold each other up.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
