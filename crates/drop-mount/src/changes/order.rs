@@ -151,3 +151,101 @@ impl Order {
         drop(waited);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use super::*;
+    use sealway_drop::cancel::Cancel;
+    use sealway_drop::link::{Place, connect};
+    use sealway_drop::testing::{listen, setup};
+
+    /// Connections with these numbers.
+    fn lines(numbers: [u32; 2]) -> [Arc<Line>; 2] {
+        let (listener, address) = listen();
+        let open = move |place, own| {
+            let cancel = Cancel::new();
+            let connected = connect(place, &setup(own), 1, &cancel).unwrap();
+            let connections = connected.data.open_only(&numbers, &cancel);
+            let mut lines = numbers.map(|_| Line::new(connections.next().unwrap().unwrap()).unwrap().0);
+            lines.sort_by_key(|line| line.number);
+            lines.map(Arc::new)
+        };
+        let there = std::thread::spawn(move || open(Place::Listen(listener), 1));
+        let patience = Duration::from_secs(10);
+        let addresses = vec![address];
+        let here = open(Place::Dial { addresses, patience }, 2);
+        drop(there.join().unwrap());
+        here
+    }
+
+    fn does(order: &Order, number: u32, line: &Arc<Line>) {
+        match order.turn(number, line).unwrap() {
+            Turn::Now(now) => now.answered(b"done"),
+            _ => panic!("{number} is not next"),
+        }
+    }
+
+    #[test]
+    fn a_change_at_hand_is_waited_for_by_who_wants_to_wait() {
+        let order = Order::default();
+        let [line, _] = lines([5, 17]);
+        let Turn::Now(now) = order.turn(0, &line).unwrap() else {
+            panic!("not next");
+        };
+        std::thread::scope(|scope| {
+            let (said, ended) = channel();
+            let order = &order;
+            scope.spawn(move || {
+                order.end();
+                said.send(false).unwrap();
+                order.wait();
+                said.send(true).unwrap();
+            });
+            let first = ended.recv_timeout(Duration::from_secs(30));
+            let second = ended.recv_timeout(Duration::from_millis(50));
+            now.answered(b"done");
+            assert_eq!(first, Ok(false));
+            assert!(second.is_err());
+            assert!(ended.recv().unwrap());
+        });
+        assert!(matches!(order.turn(1, &line), Ok(Turn::Passed)));
+    }
+
+    #[test]
+    fn a_connection_waits_once_for_an_answer_and_only_while_it_stands() {
+        let order = Order::default();
+        let [first, direct] = lines([5, 17]);
+        match order.turn(0, &direct).unwrap() {
+            Turn::Now(now) => now.beside(direct.clone()),
+            _ => panic!("not next"),
+        }
+        for _ in 0..3 {
+            assert!(matches!(order.turn(0, &direct), Ok(Turn::Passed)));
+        }
+        direct.end();
+        for _ in 0..3 {
+            assert!(matches!(order.turn(0, &first), Ok(Turn::Passed)));
+        }
+        let waiting = order.answered(0, b"done");
+        assert!(waiting.len() == 1 && Arc::ptr_eq(&waiting[0], &first));
+    }
+
+    #[test]
+    fn a_number_that_is_forgotten_passes_on_a_direct_connection_only() {
+        let order = Order::default();
+        let [first, direct] = lines([5, 17]);
+        for number in 0..=OUTSTANDING {
+            does(&order, number, &first);
+        }
+        assert!(matches!(order.turn(1, &first), Ok(Turn::Answered(_))));
+        assert!(matches!(order.turn(0, &first), Err(Error::Protocol(_))));
+        assert!(matches!(order.turn(0, &direct), Ok(Turn::Passed)));
+        let ahead = 2 * OUTSTANDING + 1;
+        assert!(matches!(order.turn(ahead, &direct), Err(Error::Protocol(_))));
+    }
+}
