@@ -389,6 +389,7 @@ fn a_direct_path_that_breaks_under_load_is_not_noticed_by_programs() {
     let large = content(16 << 20, 7);
     fs::write(source.join("large"), &large).unwrap();
     let load = Load::default();
+    let [ours, _] = mounted.beside.clone();
     let (log, parts) = std::thread::scope(|scope| {
         let log = scope.spawn(|| appends(&load, &at, &source));
         let parts = scope.spawn(|| overwrites(&load, &at));
@@ -418,6 +419,9 @@ fn a_direct_path_that_breaks_under_load_is_not_noticed_by_programs() {
         (log.join().unwrap(), parts.join().unwrap())
     });
     assert!(fs::read(source.join("log")).unwrap() == log, "the log");
+    // Much went by the paths that broke, and was asked for again.
+    let left = (ours.reads.unwrap().left(), ours.asked.unwrap().left());
+    assert!(left.0 + left.1 > 0, "nothing was left by a direct path");
     assert!(fs::read(source.join("parts")).unwrap() == parts, "the parts");
     assert!(!source.join("one").exists() && !source.join("other").exists());
 }

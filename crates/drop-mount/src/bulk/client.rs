@@ -37,6 +37,8 @@ struct State {
     unsent: VecDeque<u32>,
     /// The first connection, and direct ones behind it. New reads go by the last.
     ways: Vec<Way>,
+    /// How many were left by direct ones so far.
+    left: u64,
     lost: bool,
 }
 
@@ -241,6 +243,11 @@ impl Reads {
         self.work.notify_all();
     }
 
+    /// How many reads direct connections have left unanswered so far. They are asked for again.
+    pub fn left(&self) -> u64 {
+        lock(&self.state).left
+    }
+
     /// Nothing comes by a direct connection any more: what it leaves unanswered goes by another, before what is new.
     pub(crate) fn over(&self, number: u32) {
         let mut state = lock(&self.state);
@@ -254,6 +261,7 @@ impl Reads {
             }
             !left || under.done.is_some()
         });
+        state.left += again.len() as u64;
         again.into_iter().for_each(|tag| state.unsent.push_front(tag));
         drop(state);
         self.work.notify_all();

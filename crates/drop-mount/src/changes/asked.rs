@@ -42,6 +42,8 @@ struct State {
     ways: Vec<u32>,
     /// Bytes of what was sent.
     bytes: usize,
+    /// How many were left so far.
+    left: u64,
     lost: bool,
 }
 
@@ -146,17 +148,27 @@ impl Asked {
         self.work.notify_all();
     }
 
+    /// How many changes direct connections have left unanswered so far. They are asked for again.
+    pub fn left(&self) -> u64 {
+        lock(&self.state).left
+    }
+
     /// Nothing comes by a direct connection any more.
     pub(crate) fn over(&self, number: u32) {
         let mut state = lock(&self.state);
         let State {
-            ways, waiting, again, ..
+            ways,
+            waiting,
+            again,
+            left,
+            ..
         } = &mut *state;
         ways.retain(|way| *way != number);
         for (of, waiting) in waiting {
             if waiting.way == Some(number) {
                 waiting.way = None;
                 again.push_back(*of);
+                *left += 1;
             }
         }
         drop(state);
@@ -279,6 +291,7 @@ mod tests {
         asked.came(1, &answer, DIRECT).unwrap();
         asked.submit(Message::Change(Bytes::from_static(b"x")), false, Box::new(drop));
         asked.over(DIRECT);
+        assert_eq!(asked.left(), 2);
         assert_eq!(due(&asked, DIRECT), None);
         // A later direct one takes what is new, and nothing that was left.
         asked.begin(DIRECT + 1);
