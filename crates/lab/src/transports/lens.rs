@@ -146,9 +146,11 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
         "Through {stack}, {OURS} moves a gigabyte for {cost} s of CPU time{}.",
         theirs.unwrap_or_default()
     );
+    let sealed = row.case.text("suite").filter(|suite| *suite != "none");
     let note = format!(
-        "{cost} s of CPU time for each 10^9 bytes, client and server together; {}",
-        family.title
+        "{}{cost} s of CPU time for each 10^9 bytes, client and server together; {}",
+        sealed.map(|suite| format!("sealed by {suite}; ")).unwrap_or_default(),
+        kind(&row.case)
     );
     let headline = Headline::new(scope.run, answer, stack, &note, "no peer took part");
     let detail = format!("{}: {} Gbit/s. {LOOPBACK}", family.title, sig3_or(rate * 8e-9, "?"));
