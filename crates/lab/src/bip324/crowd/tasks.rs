@@ -1,13 +1,17 @@
 //! An end of the connections that seals and opens packet by packet, over tokio: two tasks for each connection.
 
 use std::cell::{Cell, RefCell};
-use std::io::ErrorKind;
+use std::future::poll_fn;
 use std::net::TcpStream as Socket;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use sealway_bip324::OVERHEAD;
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{LocalSet, spawn_local};
@@ -67,7 +71,7 @@ impl Node {
 async fn write<C: Ciphers>(
     node: &Node,
     mut sealer: C::Sealer,
-    socket: &TcpStream,
+    mut socket: OwnedWriteHalf,
     mut queue: UnboundedReceiver<usize>,
 ) -> Result<(), CellError> {
     let traffic = node.course.borrow().traffic().clone();
@@ -82,19 +86,27 @@ async fn write<C: Ciphers>(
                 return Err(failed(format_args!("{} refused packet {i}", C::NAME)));
             }
         }
-        let mut rest = &wire[..];
-        while !rest.is_empty() {
-            socket.writable().await.map_err(broken)?;
-            match socket.try_write(rest) {
-                Ok(count) => rest = &rest[count..],
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(error) => return Err(broken(error)),
-            }
-        }
+        socket.write_all(&wire).await.map_err(broken)?;
         node.written.set(node.written.get() + count);
         node.news.notify_one();
     }
     Ok(())
+}
+
+/// Reads behind what begins a packet, into the memory that all tasks have; gives how much came.
+///
+/// `poll_read` knows after a short read that there is no more, and does not ask the system again.
+fn poll_behind(
+    node: &Node,
+    begun: &[u8],
+    socket: &mut OwnedReadHalf,
+    context: &mut Context<'_>,
+) -> Poll<std::io::Result<usize>> {
+    let mut wire = node.wire.borrow_mut();
+    wire[..begun.len()].copy_from_slice(begun);
+    let mut room = ReadBuf::new(&mut wire[begun.len()..]);
+    ready!(Pin::new(socket).poll_read(context, &mut room))?;
+    Poll::Ready(Ok(room.filled().len()))
 }
 
 /// Reads what comes on a connection and opens it.
@@ -102,19 +114,17 @@ async fn read<C: Ciphers>(
     node: &Node,
     connection: usize,
     mut opener: C::Opener,
-    socket: &TcpStream,
+    mut socket: OwnedReadHalf,
 ) -> Result<(), CellError> {
     let (mut begun, mut need) = (Vec::new(), None);
     loop {
-        socket.readable().await.map_err(broken)?;
-        let (mut wire, mut text) = (node.wire.borrow_mut(), node.text.borrow_mut());
-        wire[..begun.len()].copy_from_slice(&begun);
-        let got = match socket.try_read(&mut wire[begun.len()..]) {
-            Ok(0) => return Err(failed("the other end has closed a connection")),
-            Ok(got) => got,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
-            Err(error) => return Err(broken(error)),
-        };
+        let behind = poll_fn(|context| poll_behind(node, &begun, &mut socket, context));
+        let got = behind.await.map_err(broken)?;
+        if got == 0 {
+            return Err(failed("the other end has closed a connection"));
+        }
+        // No other task has run since: the bytes are still there.
+        let (wire, mut text) = (node.wire.borrow(), node.text.borrow_mut());
         let mut course = node.course.borrow_mut();
         let came = &wire[..begun.len() + got];
         course.came(connection, &came[begun.len()..]);
@@ -172,13 +182,13 @@ impl<C: Ciphers> End for Tasks<C> {
             let mut queues = Vec::with_capacity(sockets.len());
             let ciphers = sealers.into_iter().zip(openers);
             for (connection, (socket, (sealer, opener))) in sockets.into_iter().zip(ciphers).enumerate() {
-                let socket = Rc::new(TcpStream::from_std(socket).map_err(failed)?);
+                let (from, to) = TcpStream::from_std(socket).map_err(failed)?.into_split();
                 let (sender, queue) = unbounded_channel();
                 queues.push(sender);
-                let (its, there) = (Rc::clone(&node), Rc::clone(&socket));
-                spawn_local(async move { its.note(write::<C>(&its, sealer, &there, queue).await) });
                 let its = Rc::clone(&node);
-                spawn_local(async move { its.note(read::<C>(&its, connection, opener, &socket).await) });
+                spawn_local(async move { its.note(write::<C>(&its, sealer, to, queue).await) });
+                let its = Rc::clone(&node);
+                spawn_local(async move { its.note(read::<C>(&its, connection, opener, from).await) });
             }
             drive(&node, &queues).await
         })?;
