@@ -81,10 +81,20 @@ impl Shared {
         [messages, bytes, bytes + messages * OVERHEAD as u64]
     }
 
+    /// What an end has sent, if it said so, and opened.
+    #[cfg(test)]
+    pub(super) fn set(&self, end: usize, sent: Option<u64>, opened: u64) {
+        self.ends[end].sent.store(sent.unwrap_or(UNKNOWN), Ordering::SeqCst);
+        self.ends[end].messages.store(opened, Ordering::SeqCst);
+    }
+
     /// Whether all that was sent has come, and no more.
     pub(super) fn verdict(&self) -> Result<(), CellError> {
         for (sender, receiver) in [(0, 1), (1, 0)] {
             let sent = self.ends[sender].sent.load(Ordering::SeqCst);
+            if sent == UNKNOWN {
+                return Err(CellError::failed("an end never said how many messages it had sent"));
+            }
             let seen = self.ends[receiver].messages.load(Ordering::SeqCst);
             if seen != sent {
                 return Err(CellError::wrong(format_args!("{seen} messages came of {sent} sent")));

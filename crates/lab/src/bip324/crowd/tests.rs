@@ -104,7 +104,39 @@ fn lies_are_caught() {
     for lie in [Lie::Text, Lie::Twice, Lie::Missing] {
         let make: Make = Rc::new(move |_| Ok([Box::new(Liar(lie)), Box::new(Liar(lie))]));
         let got = visit(&crowd, make);
-        assert!(matches!(got, Err(CellError::Wrong { .. })), "{lie:?}: {got:?}");
+        // Liars that do not wait for each other are wrong by their counts too; it is the comparison that is to catch them.
+        assert!(
+            matches!(&got, Err(CellError::Wrong { what }) if what.contains("is not the one that was sent")),
+            "{lie:?}: {got:?}"
+        );
+    }
+}
+
+/// So many messages of each direction, sent and opened.
+fn verdict(sent: [Option<u64>; 2], opened: [u64; 2]) -> Result<(), CellError> {
+    let shared = Arc::new(Shared::new(Arc::clone(&crowd().traffic), 64));
+    for end in 0..2 {
+        shared.set(end, sent[end], opened[end]);
+    }
+    shared.verdict()
+}
+
+#[test]
+fn the_verdict_counts_both_directions() {
+    assert_eq!(verdict([Some(3), Some(0)], [0, 3]), Ok(()));
+    for (sent, opened) in [([3, 5], [5, 2]), ([3, 5], [5, 4]), ([3, 5], [4, 3]), ([3, 5], [6, 3])] {
+        let got = verdict(sent.map(Some), opened);
+        assert!(
+            matches!(&got, Err(CellError::Wrong { what }) if what.contains("messages came of")),
+            "{sent:?} {opened:?}: {got:?}"
+        );
+    }
+    for sent in [[None, Some(5)], [Some(3), None]] {
+        let got = verdict(sent, [5, 3]);
+        assert!(
+            matches!(&got, Err(CellError::Failed { what }) if what.contains("never said")),
+            "{sent:?}: {got:?}"
+        );
     }
 }
 
