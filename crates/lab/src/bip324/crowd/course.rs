@@ -153,7 +153,7 @@ impl Course {
             return None;
         }
         let batch = self.shared.batch;
-        if self.sent >= self.messages + AHEAD * batch as u64 {
+        if self.sent + batch as u64 > self.messages + AHEAD * batch as u64 {
             return None;
         }
         let count = self.shared.traffic.count();

@@ -140,6 +140,24 @@ fn the_verdict_counts_both_directions() {
     }
 }
 
+/// An end has never sent more than two batches beyond what it has received, batches that are cut short among them.
+#[test]
+fn nobody_is_more_than_two_batches_ahead() {
+    let crowd = crowd();
+    let batch = 200;
+    let mut course = Course::new(Arc::new(Shared::new(Arc::clone(&crowd.traffic), batch)), 0);
+    let mut sent = 0;
+    for received in 0..3 * 512 {
+        while let Some(packets) = course.next() {
+            sent += packets.len();
+        }
+        let ahead = sent - received;
+        assert!((batch + 1..=2 * batch).contains(&ahead), "{ahead} ahead of {received}");
+        let i = received % 512;
+        course.opened(crowd.traffic.connection(i), crowd.traffic.contents(i));
+    }
+}
+
 #[test]
 fn files_limit_connections() {
     let (counts, warning) = possible(&[1000, 10_000], 1 << 20);
