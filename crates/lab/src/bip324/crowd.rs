@@ -50,6 +50,9 @@ pub(super) const CROWD: &str = "sockets";
 /// Version of what a window does.
 const VERSION: u32 = 1;
 
+/// Packets of a connection, on average, at least: fewer would leave out some connections.
+const EACH: usize = 8;
+
 /// Longest time without anything that comes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -257,13 +260,18 @@ fn possible(asked: &[usize], files: u64) -> (Vec<usize>, Option<Warning>) {
     (counts, warning)
 }
 
+/// Packets on so many connections: whole batches.
+fn packets_on(count: usize, profile: Profile) -> usize {
+    packets(profile).max(EACH * count).next_multiple_of(BATCH)
+}
+
 fn cells(counts: &[usize], profile: Profile, found: &Found) -> Vec<Cell> {
     let most = counts.iter().max().copied().unwrap_or(0);
     let links = links(most).map(Rc::new);
     let makes = makes(found);
     let of = |&count: &usize| {
         let crowd = links.clone().and_then(|links| {
-            let traffic = Traffic::new(&links[..count], Sizes::Mix, 0, packets(profile))?;
+            let traffic = Traffic::new(&links[..count], Sizes::Mix, 0, packets_on(count, profile))?;
             let traffic = Arc::new(traffic);
             Ok(Rc::new(Crowd { links, traffic }))
         });
@@ -296,7 +304,7 @@ pub(super) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         subjects: found.subjects,
         scheme: Scheme::new(
             NAME,
-            workload::hash(&format!("{NAME} {CROWD} {VERSION} {}", hash(request.profile))),
+            workload::hash(&format!("{NAME} {CROWD} {VERSION} each={EACH} {}", hash(request.profile))),
             |_| &SOCKETS,
             Reference::Best(&PEERS),
         ),

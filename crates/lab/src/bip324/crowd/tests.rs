@@ -159,6 +159,14 @@ fn nobody_is_more_than_two_batches_ahead() {
 }
 
 #[test]
+fn connections_have_packets_in_whole_batches() {
+    for (count, want) in [(10, 16_384), (2_000, 16_384), (2_049, 20_480), (10_000, 81_920)] {
+        assert_eq!(packets_on(count, Profile::Quick), want);
+    }
+    assert_eq!(packets_on(10_000, Profile::Standard), 131_072);
+}
+
+#[test]
 fn files_limit_connections() {
     let (counts, warning) = possible(&[1000, 10_000], 1 << 20);
     assert_eq!((counts, warning.is_none()), (vec![1000, 10_000], true));
