@@ -201,10 +201,25 @@ impl Plan {
     /// [`PlanError::NoCells`] for an empty layout, [`PlanError::LimitTooShort`] when the first case alone is too long.
     pub fn new(
         profile: Profile,
+        layout: Layout,
+        overhead: Overhead,
+        limit: Option<Duration>,
+    ) -> Result<Plan, PlanError> {
+        Plan::from_least(Duration::ZERO, profile, layout, overhead, limit)
+    }
+
+    /// [`Plan::new`] for cells whose windows are never shorter than `least`, which is no longer than [`Profile::window`].
+    ///
+    /// # Errors
+    /// As of [`Plan::new`].
+    pub fn from_least(
+        least: Duration,
+        profile: Profile,
         mut layout: Layout,
         overhead: Overhead,
         limit: Option<Duration>,
     ) -> Result<Plan, PlanError> {
+        let shortest = profile.shortest_window().max(least);
         let cases = layout.cases();
         if cases == 0 {
             return Err(PlanError::NoCells);
@@ -212,7 +227,7 @@ impl Plan {
         let limit = limit.or(profile.limit());
         loop {
             let size = Size::of(profile, &layout);
-            if let Some(window) = size.window(profile, overhead, limit) {
+            if let Some(window) = size.window(profile, shortest, overhead, limit) {
                 let warmup = warmup(profile, window);
                 let expected = size.duration(overhead, window + warmup);
                 let cases_dropped = cases - layout.cases();
@@ -229,7 +244,6 @@ impl Plan {
                 });
             }
             if layout.cases() == 1 {
-                let shortest = profile.shortest_window();
                 let needed = size.duration(overhead, shortest + warmup(profile, shortest));
                 return Err(PlanError::LimitTooShort {
                     limit: limit.unwrap_or(Duration::MAX),
@@ -302,7 +316,13 @@ impl Size {
 
     /// The longest window, in whole milliseconds when shortened, that keeps the limit; `None` when the shortest is too
     /// long.
-    fn window(self, profile: Profile, overhead: Overhead, limit: Option<Duration>) -> Option<Duration> {
+    fn window(
+        self,
+        profile: Profile,
+        shortest: Duration,
+        overhead: Overhead,
+        limit: Option<Duration>,
+    ) -> Option<Duration> {
         let Some(limit) = limit else {
             return Some(profile.window());
         };
@@ -314,7 +334,7 @@ impl Size {
             return Some(profile.window());
         }
         let window = Duration::from_millis(u64::try_from(window.as_millis()).unwrap_or(u64::MAX));
-        (window >= profile.shortest_window()).then_some(window)
+        (window >= shortest).then_some(window)
     }
 }
 

@@ -39,7 +39,7 @@ use crate::result::{Case, Warning};
 use crate::run::{Cell, CellError, Counted, Timed};
 use crate::workload::batch::{Sizes, packets};
 use crate::workload::chunk::failed_cell;
-use crate::workload::fit::fit;
+use crate::workload::fit::fit_from;
 use crate::workload::rows::{Reference, Scheme};
 use crate::workload::subjects::Found;
 use crate::workload::{self, LabError, Prepared, Request};
@@ -297,10 +297,10 @@ pub(super) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     let most = u32::try_from(counts.iter().max().copied().unwrap_or(0)).unwrap_or(u32::MAX);
     let overhead = Overhead {
         per_cell: SET_UP * most,
-        per_window: SHORTEST + SET_UP * most,
+        per_window: SET_UP * most,
     };
     Ok(Prepared {
-        plan: fit(request.profile, &cells, overhead, request.limit(), 1.0)?,
+        plan: fit_from(SHORTEST, request.profile, &cells, overhead, request.limit(), 1.0)?,
         subjects: found.subjects,
         scheme: Scheme::new(
             NAME,

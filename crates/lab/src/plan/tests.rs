@@ -122,6 +122,20 @@ fn impossible_plans_say_why() {
 }
 
 #[test]
+fn cells_with_a_least_window_have_it_or_are_left_out() {
+    let plan = |limit| {
+        let limit = Some(Duration::from_secs(limit));
+        Plan::from_least(250 * MS, Profile::Quick, layout(4, 2), Overhead::default(), limit)
+    };
+    // Four rounds of two subjects: eight visits a case, of 250 ms and a warm-up of 100 ms.
+    let all = plan(12).unwrap();
+    assert_eq!((all.cases_dropped, all.window), (0, 267 * MS));
+    let some = plan(10).unwrap();
+    assert!(some.cases_dropped == 1 && some.window >= 250 * MS, "{some:?}");
+    assert!(plan(2).is_err() && plan(60).unwrap().window == 500 * MS);
+}
+
+#[test]
 fn facts_are_the_plan() {
     let plan = plain(Profile::Standard, layout(2, 3));
     let facts = plan.facts();

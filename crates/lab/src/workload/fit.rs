@@ -17,8 +17,29 @@ pub(crate) fn fit(
     limit: Option<Duration>,
     stretch: f64,
 ) -> Result<Plan, LabError> {
+    fit_from(Duration::ZERO, profile, cells, overhead, limit, stretch)
+}
+
+/// The same for cells whose windows are never shorter than `least`.
+///
+/// # Errors
+/// [`LabError::Plan`].
+pub(crate) fn fit_from(
+    least: Duration,
+    profile: Profile,
+    cells: &[Cell],
+    overhead: Overhead,
+    limit: Option<Duration>,
+    stretch: f64,
+) -> Result<Plan, LabError> {
     let layout = Layout::by_case(cells.iter().map(|cell| cell.case.canonical()));
-    let mut plan = Plan::new(profile, layout, overhead, limit.map(|limit| limit.div_f64(stretch)))?;
+    let mut plan = Plan::from_least(
+        least,
+        profile,
+        layout,
+        overhead,
+        limit.map(|limit| limit.div_f64(stretch)),
+    )?;
     plan.expected = plan.expected.mul_f64(stretch);
     let timed = plan.warmup + plan.window;
     plan.visit = plan.visit.mul_f64(stretch).max(timed);
