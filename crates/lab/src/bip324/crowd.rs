@@ -78,6 +78,12 @@ fn broken(error: std::io::Error) -> CellError {
     failed(format_args!("a connection broke: {error}"))
 }
 
+fn unopened(count: usize, error: &std::io::Error) -> CellError {
+    failed(format_args!(
+        "{count} connections on loopback could not be opened: {error}; ask for fewer, or allow more open files and local ports"
+    ))
+}
+
 fn case(connections: usize) -> Case {
     Case::new()
         .with("op", CROWD)
@@ -116,7 +122,7 @@ impl CrowdCell {
     fn run(&self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
         let links = &self.crowd.links[..self.crowd.traffic.connections()];
         let shared = Arc::new(Shared::new(Arc::clone(&self.crowd.traffic), self.batch));
-        let sockets = connected(links.len()).map_err(broken)?;
+        let sockets = connected(links.len()).map_err(|error| unopened(links.len(), &error))?;
         let ends = (self.make)(links)?;
         let (counted, ended) = thread::scope(|scope| {
             let shared = &shared;
@@ -304,7 +310,10 @@ pub(super) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         subjects: found.subjects,
         scheme: Scheme::new(
             NAME,
-            workload::hash(&format!("{NAME} {CROWD} {VERSION} each={EACH} {}", hash(request.profile))),
+            workload::hash(&format!(
+                "{NAME} {CROWD} {VERSION} each={EACH} {}",
+                hash(request.profile)
+            )),
             |_| &SOCKETS,
             Reference::Best(&PEERS),
         ),
