@@ -453,3 +453,37 @@ fn answers_that_make_no_sense_are_errors() {
         serving.join().unwrap();
     }
 }
+
+#[test]
+fn looks_that_would_wait_go_by_the_service() {
+    let truncating = OpenHow {
+        access: Access::Write,
+        truncate: true,
+        ..OpenHow::default()
+    };
+    let shorter = Setting {
+        size: Some(0),
+        ..Setting::default()
+    };
+    for change in [
+        Change::LookUp(path("x")),
+        Change::Open(path("x"), truncating),
+        Change::Set(At::Path(path("x")), shorter),
+        Change::Remove(path("x")),
+        Change::Rename(path("x"), path("y"), RenameHow::Replace),
+    ] {
+        let (here, mut there) = pair();
+        let tree = ChangingTree::new(MemoryTree::new(), here).unwrap();
+        std::thread::scope(|scope| {
+            let asking = scope.spawn(|| tree.change(&change, &call()));
+            let tag = there.reader.next().unwrap().unwrap().stream;
+            let soon = Call::within(Duration::from_secs(20));
+            let looked = tree.attr(&TreePath::root(), &soon);
+            let answer = message::encode_answer(&Err(TreeError::NotFound));
+            there.writer.push(kind::CHANGED, tag, &answer).unwrap();
+            there.writer.flush().unwrap();
+            assert_eq!(asking.join().unwrap(), Err(TreeError::NotFound));
+            assert!(looked.is_ok(), "{change:?}: {looked:?}");
+        });
+    }
+}

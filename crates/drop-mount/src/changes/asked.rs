@@ -32,8 +32,8 @@ pub struct Asked {
 struct State {
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
-    /// How many of those are long: what is asked meanwhile would be done only after them.
-    long: usize,
+    /// How many of those a look is not to wait for: it would be done only after them.
+    holding: usize,
     /// Not sent yet.
     unsent: VecDeque<u64>,
     /// Left by a direct connection: the first one sends it again.
@@ -50,7 +50,8 @@ struct State {
 struct Waiting {
     message: Message,
     done: Done,
-    long: bool,
+    /// A look is not to wait for it.
+    holds: bool,
     /// By which connection it was sent.
     way: Option<u32>,
 }
@@ -115,13 +116,13 @@ impl Asked {
         lock(&self.state).lost
     }
 
-    /// Whether something is under way that takes long.
+    /// Whether something is under way that a look is not to wait for.
     pub(super) fn is_busy(&self) -> bool {
-        lock(&self.state).long > 0
+        lock(&self.state).holding > 0
     }
 
-    /// Asks for a change, one that takes long or not. Never blocks.
-    pub(super) fn submit(&self, message: Message, long: bool, done: Done) {
+    /// Asks for a change, one that a look is not to wait for if it `holds`. Never blocks.
+    pub(super) fn submit(&self, message: Message, holds: bool, done: Done) {
         let mut state = lock(&self.state);
         if state.lost {
             drop(state);
@@ -132,11 +133,11 @@ impl Asked {
         let waiting = Waiting {
             message,
             done,
-            long,
+            holds,
             way: None,
         };
         state.waiting.insert(number, waiting);
-        state.long += usize::from(long);
+        state.holding += usize::from(holds);
         state.unsent.push_back(number);
         drop(state);
         self.work.notify_all();
@@ -183,7 +184,7 @@ impl Asked {
             state.ways.clear();
             state.unsent.clear();
             state.again.clear();
-            state.long = 0;
+            state.holding = 0;
             std::mem::take(&mut state.waiting)
         };
         self.work.notify_all();
@@ -247,7 +248,7 @@ impl Asked {
         };
         let waiting = waiting.ok_or(Error::Protocol("an answer to nothing that was asked"))?;
         state.bytes = state.bytes.saturating_sub(waiting.message.len());
-        state.long -= usize::from(waiting.long);
+        state.holding -= usize::from(waiting.holds);
         let more = !state.unsent.is_empty();
         drop(state);
         if more {

@@ -20,7 +20,7 @@ pub struct ChangingTree<T> {
     control: Arc<T>,
     asked: Arc<Asked>,
     line: Arc<Line>,
-    /// Whether the other end knows [`Change::LookUp`] and [`Change::Close`], which were not there at first.
+    /// Whether the other end knows [`Change::LookUp`] and [`Change::Close`]: it may lack them.
     knows_more: OnceLock<bool>,
 }
 
@@ -73,7 +73,8 @@ impl<T> Drop for ChangingTree<T> {
 }
 
 impl<T: RemoteTree> RemoteTree for ChangingTree<T> {
-    /// By the connection of changes, unless that is busy with content: it takes far fewer steps than a call of the service.
+    /// By the connection of changes, which takes far fewer steps than a call of the service, unless it would wait there: for
+    /// what takes long, or for another look. The service does looks beside each other.
     fn attr(&self, path: &TreePath, call: &Call) -> Result<Attr, TreeError> {
         if self.knows_more.get() == Some(&false) || self.asked.is_busy() {
             return self.control.attr(path, call);
@@ -141,9 +142,8 @@ impl<T: RemoteTree> RemoteTree for ChangingTree<T> {
                 control.close(opened.handle);
             }
         };
-        let long = matches!(change, Change::Sync(..) | Change::Allocate { .. });
-        self.asked
-            .submit(Message::Change(message::encode(change).into()), long, Box::new(done));
+        let message = Message::Change(message::encode(change).into());
+        self.asked.submit(message, holds_up_looks(change), Box::new(done));
         let cancelled = Arc::clone(&slot);
         let _hook = call.cancel.on_cancel(move || cancelled.give_up());
         slot.wait(call)
@@ -166,6 +166,17 @@ impl<T: RemoteTree> RemoteTree for ChangingTree<T> {
 
     fn is_alive(&self) -> bool {
         self.control.is_alive() && !self.asked.is_lost()
+    }
+}
+
+/// Whether looks meanwhile are to go by the service: looks themselves, and what may take the disk long, such as giving back the
+/// room of a large file.
+fn holds_up_looks(change: &Change) -> bool {
+    match change {
+        Change::LookUp(_) | Change::Sync(..) | Change::Allocate { .. } | Change::Remove(_) | Change::Rename(..) => true,
+        Change::Open(_, how) => how.truncate,
+        Change::Set(_, setting) => setting.size.is_some(),
+        _ => false,
     }
 }
 
