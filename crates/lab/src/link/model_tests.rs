@@ -123,10 +123,10 @@ fn the_window_grows_as_in_slow_start() {
     let link = link("rtt=100ms");
     let mut world = World::new(&link, 1, 1);
     let first = FIRST_WINDOW * SEGMENT;
-    // What is delivered in the first round trips: 10 segments, then 20, then 40.
-    for (round, sum) in [(0, first), (1, 3 * first), (2, 7 * first)] {
+    // What is delivered in ten round trips: 10 segments, then 20, then 40; the last flight is of over 5,000, in many pieces.
+    for round in 0..10 {
         world.run((round * 100 + 75) * MS, MS);
-        assert_eq!(world.delivered[0], sum, "round {round}");
+        assert_eq!(world.delivered[0], ((2 << round) - 1) * first, "round {round}");
     }
 }
 
@@ -230,6 +230,24 @@ fn slow_start_ends_at_the_window_that_losses_allow() {
     }
     let segments: Vec<u64> = sizes.iter().map(|size| size / SEGMENT).collect();
     assert_eq!(segments, [10, 20, 40, 41, 42]);
+}
+
+#[test]
+fn a_full_window_doubles_though_its_acknowledgements_come_at_once() {
+    let mut window = Window::new(1 << 30, u64::MAX);
+    for doublings in 1..8 {
+        let flight: Vec<u64> = (0..window.size() / SEGMENT).map(|_| window.send(SEGMENT)).collect();
+        for last in flight {
+            window.learn(SEGMENT, last, false);
+        }
+        assert_eq!(window.size(), (FIRST_WINDOW * SEGMENT) << doublings);
+    }
+    // A flight that fills less than half of it ends that.
+    for _ in 0..100 {
+        let last = window.send(100 * SEGMENT);
+        window.learn(100 * SEGMENT, last, false);
+    }
+    assert_eq!(window.size(), (FIRST_WINDOW * SEGMENT) << 7);
 }
 
 #[test]

@@ -14,6 +14,9 @@ pub(super) struct Window {
     /// Bytes sent so far, and how many of them when the window was last halved.
     sent: u64,
     recovers: u64,
+    /// Most bytes that were under way in the present flight, and how many are sent when it ends.
+    peak: u64,
+    flight_ends: u64,
     most: u64,
 }
 
@@ -27,6 +30,8 @@ impl Window {
             counted: 0,
             sent: 0,
             recovers: 0,
+            peak: 0,
+            flight_ends: 0,
             most,
         }
     }
@@ -39,14 +44,19 @@ impl Window {
 
     /// Bytes are sent; the number of the last of them.
     pub(super) fn send(&mut self, bytes: u64) -> u64 {
+        let acknowledged = self.sent - self.under_way;
         self.under_way += bytes;
         self.sent += bytes;
+        if acknowledged >= self.flight_ends || self.under_way > self.peak {
+            (self.peak, self.flight_ends) = (self.under_way, self.sent);
+        }
         self.sent
     }
 
     /// The sender learns that `bytes` up to number `last` have arrived, or that one of their packets has not.
     pub(super) fn learn(&mut self, bytes: u64, last: u64, lost: bool) {
-        let in_use = self.under_way * 2 >= self.size;
+        // What is under way now does not tell: acknowledgements come in batches, and each leaves less.
+        let in_use = self.peak * 2 >= self.size;
         self.under_way = self.under_way.saturating_sub(bytes);
         if lost {
             if last > self.recovers {
