@@ -148,6 +148,15 @@ impl Flow {
         }
     }
 
+    /// What is under way is due by `now`, and nothing that comes later waits for it.
+    pub(super) fn settle(&mut self, now: u64) {
+        self.learn(u64::MAX);
+        for held in &mut self.held {
+            held.at = held.at.min(now);
+        }
+        self.latest = self.latest.min(now);
+    }
+
     /// What is to be delivered next, if its time has come: of data, what is left of the piece.
     pub(super) fn due(&self, now: u64) -> Option<Due<'_>> {
         let held = self.held.front().filter(|held| held.at <= now)?;

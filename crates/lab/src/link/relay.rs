@@ -259,16 +259,22 @@ impl Carrier {
         room.chain(place).min_by_key(|(at, _)| *at)
     }
 
-    /// Turns from open door to link, or back.
+    /// Turns from open door to link, or back. Each time the link is engaged it is empty, and connections count from the first:
+    /// their losses are the same for all that is measured with one seed.
     fn switch(&mut self) {
         self.engaged = !self.engaged;
         let now = self.now();
+        self.lines = [Line::new(&self.link), Line::new(&self.link)];
+        self.accepted = 0;
         for waiting in &mut self.waiting {
             waiting.clear();
         }
         for place in 0..self.places.len() {
             if let Some(pair) = &mut self.places[place].1 {
                 pair.queued = [false; 2];
+                for flow in &mut pair.flows {
+                    flow.settle(now);
+                }
                 self.serve(place as u32, now);
             }
         }

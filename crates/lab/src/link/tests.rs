@@ -248,6 +248,33 @@ fn an_open_door_lets_all_through_that_was_under_way() {
 }
 
 #[test]
+fn a_link_that_is_engaged_again_is_empty() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let relay = Relay::open(listener.local_addr().unwrap(), link("rate=1kbit,rtt=2ms")).unwrap();
+    let connect = || {
+        let near = TcpStream::connect(relay.address()).unwrap();
+        let (far, _) = listener.accept().unwrap();
+        far.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        (near, far)
+    };
+    relay.engage(1);
+    let (mut near, mut far) = connect();
+    near.write_all(b"a").unwrap();
+    far.read_exact(&mut [0]).unwrap();
+    // Of this the first window enters the queue, and would leave it after two minutes.
+    near.write_all(&bytes(100_000, 6)).unwrap();
+    thread::sleep(Duration::from_millis(50));
+    relay.release();
+    far.read_exact(&mut vec![0; 100_000]).unwrap();
+    relay.engage(1);
+    let (mut other, mut other_far) = connect();
+    for (near, far) in [(&mut near, &mut far), (&mut other, &mut other_far)] {
+        near.write_all(b"a").unwrap();
+        far.read_exact(&mut [0]).unwrap();
+    }
+}
+
+#[test]
 fn many_connections_come_and_go() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let relay = Relay::open(listener.local_addr().unwrap(), link("rate=1gbit,rtt=1ms,loss=1%")).unwrap();
