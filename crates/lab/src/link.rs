@@ -45,6 +45,9 @@ pub use relay::Relay;
 use crate::result::EmulatedLink;
 use crate::stats::SplitMix64;
 
+/// The version of the model: figures over links of two versions do not compare.
+pub(crate) const MODEL: u32 = 2;
+
 /// Bytes of payload in a packet: an Ethernet frame less the headers of IPv4 and TCP with time stamps.
 const SEGMENT: u64 = 1448;
 

@@ -214,6 +214,15 @@ pub(super) fn notes(old: &RunResult, new: &RunResult, by_canary: bool) -> Vec<No
         note("link", text);
     }
     for (side, run) in [(Side::Old, old), (Side::New, new)] {
+        if let Some(link) = run.link.as_ref().filter(|link| !link.kept) {
+            let text = format!(
+                "The {} run did not keep its link: asked for {}, measured {}. Its figures are those of the latter.",
+                side.as_str(),
+                link.wanted(),
+                link.seen()
+            );
+            note("link-not-kept", text);
+        }
         if !run.complete {
             note(
                 "incomplete",

@@ -26,10 +26,10 @@ pub(super) fn check(link: &Link, observer: &mut dyn Observer, result: &mut RunRe
     Ok(())
 }
 
-/// As [`hash`], over a link if there is one: figures of two links are not of one kind.
+/// As [`hash`], over a link if there is one: figures of two links, or of two models of one, are not of one kind.
 pub(crate) fn hash_over(definition: &str, link: Option<Link>) -> String {
     match link {
-        Some(link) => hash(&format!("{definition} link={link}")),
+        Some(link) => hash(&format!("{definition} link={link} model={}", link::MODEL)),
         None => hash(definition),
     }
 }

@@ -6,7 +6,7 @@ use super::*;
 fn figures_over_different_links_are_not_compared() {
     let over = |asked: &str, id: &str| {
         let mut run = run(id, 110.0, 100.0);
-        run.link = serde_json::from_value(serde_json::json!({ "asked": asked })).unwrap();
+        run.link = serde_json::from_value(serde_json::json!({ "asked": asked, "kept": true })).unwrap();
         for row in &mut run.results {
             row.workload_def = asked.to_owned();
         }
@@ -32,4 +32,34 @@ fn figures_over_different_links_are_not_compared() {
     assert!(found.rows.is_empty() && found.notes.iter().any(|note| note.text.contains("(rtt=1ms and none)")));
     let again = compared(&near, &over("rtt=1ms", "d"));
     assert!(!again.rows.is_empty() && again.notes.iter().all(|note| note.code != "link"));
+}
+
+#[test]
+fn a_link_that_was_not_kept_is_noted() {
+    let over = |kept: bool, id: &str| {
+        let mut run = run(id, 110.0, 100.0);
+        let link = serde_json::json!({ "asked": "rtt=1ms", "rtt_s": 0.001, "measured_rtt_s": 0.004, "kept": kept });
+        run.link = serde_json::from_value(link).unwrap();
+        run
+    };
+    let notes = |old, new| {
+        let mut notes = compared(&over(old, "a"), &over(new, "b")).notes;
+        notes.retain(|note| note.code == "link-not-kept");
+        notes
+    };
+    assert!(notes(true, true).is_empty());
+    assert_eq!(notes(false, false).len(), 2);
+    let [note] = &notes(true, false)[..] else {
+        panic!("one note");
+    };
+    assert!(
+        note.text.starts_with("The new run did not keep its link: asked for"),
+        "{}",
+        note.text
+    );
+    assert!(
+        note.text.contains("1 ms") && note.text.contains("4.00 ms"),
+        "{}",
+        note.text
+    );
 }
