@@ -58,6 +58,9 @@ const FIRST_WINDOW: u64 = 10;
 const LEAST_QUEUE: u64 = 64 << 10;
 const LEAST_QUEUE_TIME: Duration = Duration::from_millis(5);
 
+/// Bytes that a receiver takes before it reads any, unless the window is larger.
+const RECEIVE_WINDOW: u64 = 4 << 20;
+
 /// Bytes of one direction of a connection that are held at most where no rate says how many are under way.
 const MOST_HELD: u64 = 64 << 20;
 

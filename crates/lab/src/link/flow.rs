@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::line::Line;
 use super::window::{Losses, Window};
-use super::{Link, SEGMENT};
+use super::{Link, RECEIVE_WINDOW, SEGMENT};
 use crate::stats::SplitMix64;
 
 /// Bytes of a piece at most: what is taken in at once, and arrives as one.
@@ -90,7 +90,9 @@ impl Flow {
         }
         // What comes before a lost packet is one piece, and the packet by itself another.
         let clear = self.losses.left().max(1).saturating_mul(SEGMENT);
-        let room = usize::try_from(self.window.room().min(clear)).unwrap_or(usize::MAX);
+        // The receiver's buffer grows as large as the sender's window, and no larger while nobody reads.
+        let receiver = self.window.size().max(RECEIVE_WINDOW).saturating_sub(self.bytes as u64);
+        let room = usize::try_from(self.window.room().min(clear).min(receiver)).unwrap_or(usize::MAX);
         room.min(free).min(self.piece)
     }
 

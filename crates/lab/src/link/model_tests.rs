@@ -295,6 +295,32 @@ fn what_is_held_is_bounded_while_nobody_receives() {
 }
 
 #[test]
+fn a_receiver_that_reads_nothing_is_sent_a_receive_window_and_no_more() {
+    let link = link("rtt=20ms");
+    let mut flow = Flow::new(&link, SplitMix64::new(1));
+    let mut line = Line::new(&link);
+    for now in 0..1000 {
+        flow.learn(now * MS);
+        loop {
+            let room = flow.room(true);
+            if room == 0 {
+                break;
+            }
+            flow.enter(&mut line, now * MS, vec![0; room]);
+        }
+    }
+    let held = flow.held_bytes() as u64;
+    // Slow start has at most doubled what the receiver took before.
+    assert!((RECEIVE_WINDOW..2 * RECEIVE_WINDOW).contains(&held), "{held}");
+    // Once it reads, more is sent.
+    while let Some(Due::Data(data)) = flow.due(1000 * MS) {
+        let count = data.len();
+        flow.delivered(count);
+    }
+    assert!(flow.room(true) > 0);
+}
+
+#[test]
 fn an_end_follows_what_was_sent_before_it() {
     let link = link("rate=1mbit,rtt=40ms");
     let (mut flow, mut line) = (Flow::new(&link, SplitMix64::new(1)), Line::new(&link));

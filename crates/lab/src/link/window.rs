@@ -82,8 +82,7 @@ impl Window {
         self.size = self.size.min(self.most);
     }
 
-    #[cfg(test)]
-    pub(super) fn size(&self) -> u64 {
+    pub(super) const fn size(&self) -> u64 {
         self.size
     }
 }
