@@ -7,7 +7,7 @@
 //!   round trip at the rate (at least 64 KiB and 5 ms) stands before it; nothing more is read from a sender while it is full, and
 //!   TCP holds the sender back. The queue drops nothing.
 //! - **Distance.** What has left the queue arrives half a round trip later. A connection is dialled half a round trip after it
-//!   was accepted, and its client's first byte enters after a whole one, as behind a handshake.
+//!   was accepted; its client's first byte enters after a whole one, and its server's after one and a half, as behind a handshake.
 //! - **Window.** Each direction of a connection has a congestion window as Reno has (RFC 5681, with 10 segments of 1,448 B to
 //!   begin with): a segment more for each one acknowledged up to the threshold, then one for each round trip. An acknowledgement
 //!   comes back half a round trip after the arrival. The window grows while at least half of it is in use. Where packets are lost

@@ -37,9 +37,10 @@ pub(super) struct Pair {
     /// The near one, and the far one once it is dialled.
     ends: [Option<TcpStream>; 2],
     pub(super) flows: [Flow; 2],
-    /// When the far end is dialled, and when the client's first byte may enter.
+    /// When the far end is dialled, and when the first byte of each direction may enter: a client sends when the answer to its
+    /// handshake has come, a server when the acknowledgement of that has.
     pub(super) dial_at: u64,
-    pub(super) open_at: u64,
+    pub(super) open_at: [u64; 2],
     /// Something may be there to be read, of each end; and nothing more can be written there.
     readable: [bool; 2],
     full: [bool; 2],
@@ -59,7 +60,7 @@ impl Pair {
             ends: [Some(near), None],
             flows: random.map(|random| Flow::new(link, random)),
             dial_at: now + one_way,
-            open_at: now + 2 * one_way,
+            open_at: [now + 2 * one_way, now + 3 * one_way],
             readable: [true; 2],
             full: [false; 2],
             finished: [false; 2],
@@ -93,7 +94,7 @@ impl Pair {
 
     /// True if `direction` would take something in at `now`.
     pub(super) fn wants(&self, direction: usize, now: u64, model: bool) -> bool {
-        let open = direction == DOWN || now >= self.open_at || !model;
+        let open = now >= self.open_at[direction] || !model;
         let ready = self.readable[direction] && self.is_dialled() && !self.queued[direction] && !self.broken;
         open && ready && self.flows[direction].room(model) > 0
     }

@@ -308,8 +308,9 @@ impl Carrier {
                 continue;
             }
             let pair = Pair::new(near, &self.link, now, self.engaged, random);
+            let [up, down] = pair.open_at;
             self.timers
-                .extend([pair.dial_at, pair.open_at].map(|at| Reverse((at, place))));
+                .extend([pair.dial_at, up, down].map(|at| Reverse((at, place))));
             entry.1 = Some(pair);
         }
     }
