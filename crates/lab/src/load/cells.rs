@@ -317,11 +317,13 @@ impl Timed for LoadCell {
     }
 
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
+        // A window that fails has its turn too: the next one has the losses of everybody's next.
+        let turn = self.turns;
+        self.turns += 1;
         let sink = self.shared.sink(self.spec.script)?;
         let mut route = self.open(&sink)?;
         if let Some(over) = self.shared.over {
-            route.engage(over.turn(self.turns));
-            self.turns += 1;
+            route.engage(over.turn(turn));
         }
         let counted = match self.spec.drive {
             Drive::Idle => self.idle(&mut route, window),
