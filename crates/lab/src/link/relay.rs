@@ -201,7 +201,7 @@ impl Carrier {
         let left = Duration::from_nanos(until.saturating_sub(self.now())).min(STEP);
         let count = self.poller.wait(left)?;
         if self.engaged != self.shared.engaged.load(Ordering::Acquire) {
-            self.switch();
+            self.switch()?;
         }
         let now = self.now();
         // Deadlines come first: they lie before now, and what has just come does not.
@@ -211,7 +211,7 @@ impl Carrier {
                 Some((at, Next::Place(place))) if at <= now => {
                     self.timers.pop();
                     self.note(now - at);
-                    self.serve(place, at);
+                    self.serve(place, at)?;
                 }
                 _ => break,
             }
@@ -229,7 +229,7 @@ impl Carrier {
                         && *known == generation
                     {
                         pair.wake(end as usize);
-                        self.serve(place, now);
+                        self.serve(place, now)?;
                     }
                 }
             }
@@ -261,7 +261,7 @@ impl Carrier {
 
     /// Turns from open door to link, or back. Each time the link is engaged it is empty, and connections count from the first:
     /// their losses are the same for all that is measured with one seed.
-    fn switch(&mut self) {
+    fn switch(&mut self) -> io::Result<()> {
         self.engaged = !self.engaged;
         let now = self.now();
         self.lines = [Line::new(&self.link), Line::new(&self.link)];
@@ -275,9 +275,10 @@ impl Carrier {
                 for flow in &mut pair.flows {
                     flow.settle(now);
                 }
-                self.serve(place as u32, now);
+                self.serve(place as u32, now)?;
             }
         }
+        Ok(())
     }
 
     fn accept(&mut self) -> io::Result<()> {
@@ -301,12 +302,8 @@ impl Carrier {
             let entry = &mut self.places[place as usize];
             entry.0 = entry.0.wrapping_add(1) & GENERATIONS;
             let token = token(entry.0, place, UP);
-            let watched = near.set_nodelay(true).and_then(|()| self.poller.add(&near, token));
-            if watched.is_err() {
-                // Broken before it began: its client will notice.
-                self.free.push(place);
-                continue;
-            }
+            near.set_nodelay(true)?;
+            self.poller.add(&near, token)?;
             let pair = Pair::new(near, &self.link, now, self.engaged, random);
             let [up, down] = pair.open_at;
             self.timers
@@ -316,24 +313,33 @@ impl Carrier {
     }
 
     /// Does what there is to do for a connection at `now`.
-    fn serve(&mut self, place: u32, now: u64) {
+    ///
+    /// # Errors
+    /// What the system refuses to this process; what the other end does is no error.
+    fn serve(&mut self, place: u32, now: u64) -> io::Result<()> {
         let Some((generation, taken)) = self.places.get_mut(place as usize) else {
-            return;
+            return Ok(());
         };
         let (generation, Some(mut pair)) = (*generation, taken.take()) else {
-            return;
+            return Ok(());
         };
         if !pair.is_dialled() && (now >= pair.dial_at || !self.engaged) {
             let dialled = pair.dial(self.to, buffer(&self.link));
             let watched = dialled.and_then(|far| self.poller.add(far, token(generation, place, DOWN)));
-            if watched.is_err() {
-                pair.cut();
+            match watched {
+                Ok(()) => {}
+                Err(error) if is_theirs(&error) => pair.cut(),
+                Err(error) => {
+                    self.put_back(place, pair);
+                    return Err(error);
+                }
             }
         }
         for direction in [UP, DOWN] {
             self.carry(&mut pair, place, direction, now, false);
         }
         self.put_back(place, pair);
+        Ok(())
     }
 
     /// Lets those in whom the queue of `direction` has room for at `now`.
@@ -419,6 +425,19 @@ impl Carrier {
             now
         }
     }
+}
+
+/// True if whoever is dialled has caused this, and not a want of this process: files, ports or memory.
+fn is_theirs(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable, TimedOut};
+    let theirs = [
+        ConnectionRefused,
+        ConnectionReset,
+        HostUnreachable,
+        NetworkUnreachable,
+        TimedOut,
+    ];
+    theirs.contains(&error.kind())
 }
 
 /// Something that comes due.

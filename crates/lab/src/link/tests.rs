@@ -231,6 +231,17 @@ fn nobody_there_is_a_reset() {
     relay.engage(1);
     let mut near = TcpStream::connect(relay.address()).unwrap();
     assert_eq!(near.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert_eq!(relay.fault(), None);
+}
+
+#[test]
+fn what_the_system_refuses_is_a_fault() {
+    // An address of one link, without the link.
+    let relay = Relay::open("[fe80::1]:9".parse().unwrap(), link("rtt=2ms")).unwrap();
+    relay.engage(1);
+    let mut near = TcpStream::connect(relay.address()).unwrap();
+    assert_eq!(near.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert!(relay.fault().is_some());
 }
 
 #[test]
