@@ -65,7 +65,13 @@ pub fn verdict(name: &str) -> (usize, char, &'static str) {
 }
 
 /// Marks of rows that are shown and never ranked: their figures depend on more than the subject, or are of other work.
-const NOT_RANKED: [&str; 4] = ["unusable", "overloaded", "generator-bound", "unauthenticated"];
+const NOT_RANKED: [&str; 5] = [
+    "unusable",
+    "overloaded",
+    "generator-bound",
+    "unauthenticated",
+    "link-late",
+];
 
 /// Whether a row may be ranked: the one rule of tables, charts, headlines, standings and recommendations. A ratio of a row
 /// that may not, or to one that may not, is not decided.

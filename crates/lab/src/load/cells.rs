@@ -285,7 +285,8 @@ impl LoadCell {
         for ((name, before), (_, after)) in before.0.iter().zip(&after.0) {
             figures.push((name, each(*before, *after)));
         }
-        if let (Some(before), Some(after)) = (before.1, after.1) {
+        // Over a link the relay's sockets would count as the subject's.
+        if let (Some(before), Some(after), None) = (before.1, after.1, self.shared.over) {
             figures.push(("memory_per_connection_kernel", each(before, after)));
         }
         Ok(Counted {

@@ -29,7 +29,7 @@ pub(crate) const FLAGS: [(&str, char, &str); 9] = [
     (
         "link-late",
         'l',
-        "in some windows the machine could not keep the emulated link",
+        "in some windows the machine could not keep the emulated link: not ranked",
     ),
     ("not-steady", '^', "the rate still changed inside the windows"),
     (
