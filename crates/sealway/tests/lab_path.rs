@@ -198,9 +198,9 @@ fn transports_are_measured_over_an_emulated_link() {
             .iter()
             .find(|row| row["case"]["stack"] == stack && row["subject"] == subject && row["metric"] == "throughput")
             .unwrap_or_else(|| panic!("no throughput of {subject}: {}", ran.stderr));
-        // Loopback carries hundreds of times as much.
+        // What one window has more than the rate was queued before it.
         let rate = row["median"].as_f64().unwrap();
-        assert!(rate > 0.0 && rate < 10e6, "{subject}: {rate}");
+        assert!(rate > 0.0 && rate < 1.2 * 2.5e6, "{subject}: {rate}");
     }
     for words in ["emulated link: asked 20 Mbit/s", "Link     emulated:"] {
         assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
