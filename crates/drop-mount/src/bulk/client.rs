@@ -292,7 +292,7 @@ impl Reads {
         if state.lost {
             return Ok(None);
         }
-        if !state.reads.get(&tag).is_some_and(|under| under.way == Some(number)) {
+        if state.reads.get(&tag).is_none_or(|under| under.way != Some(number)) {
             return Err(NOTHING);
         }
         let way = state.way(number).ok_or(NOTHING)?;
