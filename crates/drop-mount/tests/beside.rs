@@ -152,7 +152,7 @@ fn a_change_that_comes_twice_is_done_once_and_one_that_comes_early_waits() {
     let open = message::encode(&Change::Open(TreePath::parse(b"log").unwrap(), how));
     says(&mut direct, (kind::CHANGE, 0), &open);
     let (number, opened) = hears(&mut direct);
-    let handle = opened.clone().unwrap().opened().unwrap().0.handle;
+    let handle = opened.unwrap().opened().unwrap().0.handle;
     // By another connection: the same answer, though the name is taken by now.
     says(&mut base, (kind::CHANGE, 0), &open);
     assert_eq!(hears(&mut base), (number, opened));

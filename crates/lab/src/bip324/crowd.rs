@@ -288,7 +288,7 @@ fn cells(counts: &[usize], profile: Profile, found: &Found) -> Vec<Cell> {
         let cell = |(name, make): &(&'static str, Make)| {
             let (crowd, make) = (Rc::clone(&crowd), Rc::clone(make));
             let batch = BATCH;
-            Cell::new(case(count), *name, CrowdCell { crowd, batch, make })
+            Cell::new(case(count), name, CrowdCell { crowd, batch, make })
         };
         makes.iter().map(cell).collect()
     };
