@@ -10,6 +10,7 @@ pub mod bip324;
 pub mod calibrate;
 pub mod catalogue;
 pub mod compare;
+mod connections;
 pub mod delay;
 pub mod doctor;
 pub mod ending;

@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::pattern;
+use crate::connections::Connections;
 use crate::run::CellError;
+use half::Here;
 pub(super) use half::{Planned, State};
 pub(super) use sink::Sink;
 
@@ -123,8 +125,9 @@ pub(super) struct Stream {
     received: AtomicU64,
     /// The receiver has ended: nothing more is to come.
     arrived: AtomicBool,
-    /// What the other end does is known from messages only, later than it happens.
-    apart: bool,
+    here: Here,
+    /// The connections of all streams that were begun with it.
+    connections: Arc<Connections>,
     /// The sender has ended, well or not.
     over: AtomicBool,
     done: Sender<Result<(), Trouble>>,
@@ -223,7 +226,7 @@ impl Stream {
             since = Instant::now();
             self.received.store(offset, Ordering::Release);
         }
-        if self.apart {
+        if self.here != Here::Both {
             self.hear_of_the_end();
         }
         let sent = self.sent.load(Ordering::Acquire);
@@ -262,6 +265,7 @@ fn set_up(socket: &TcpStream) -> io::Result<()> {
 fn generate(stream: &Stream, entry: SocketAddr) -> Result<(), Trouble> {
     let socket = TcpStream::connect(entry).map_err(broken("generator"))?;
     set_up(&socket).map_err(broken("generator"))?;
+    let _held = stream.connections.hold(&socket).map_err(broken("generator"))?;
     let hello = [MAGIC, stream.key.to_le_bytes()].concat();
     (&socket).write_all(&hello).map_err(broken("generator"))?;
     match stream.order.direction {
@@ -285,13 +289,14 @@ fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     Ok(())
 }
 
-/// Streams that run.
+/// Streams that run. Their connections end with it.
 #[derive(Debug)]
 pub(super) struct Traffic {
     pub(super) streams: Vec<Arc<Stream>>,
     stop: Arc<AtomicBool>,
     timed: Arc<AtomicBool>,
     done: Receiver<Result<(), Trouble>>,
+    connections: Arc<Connections>,
     /// Ends of streams that are still to come.
     open: usize,
 }
@@ -300,7 +305,7 @@ impl Traffic {
     /// Starts a stream for each order, from `entry` to `sink`.
     pub(super) fn start(entry: SocketAddr, sink: &Sink, orders: &[Order]) -> Result<Traffic, CellError> {
         let planned = Planned::of(orders)?;
-        let mut traffic = Traffic::new(&planned, false);
+        let mut traffic = Traffic::new(&planned, Here::Both);
         traffic.open *= 2;
         sink.expect(&traffic.streams);
         traffic.generate(entry)?;
@@ -308,8 +313,10 @@ impl Traffic {
     }
 
     /// Streams of which nothing runs yet.
-    fn new(planned: &[Planned], apart: bool) -> Traffic {
+    fn new(planned: &[Planned], here: Here) -> Traffic {
         let (tell, done) = channel();
+        // Each of them has two at most.
+        let connections = Connections::new(2 * planned.len());
         let (stop, timed): (Arc<AtomicBool>, Arc<AtomicBool>) = Default::default();
         let stream = |planned: &Planned| {
             Arc::new(Stream {
@@ -322,7 +329,8 @@ impl Traffic {
                 ended: AtomicBool::new(false),
                 received: AtomicU64::new(0),
                 arrived: AtomicBool::new(false),
-                apart,
+                here,
+                connections: Arc::clone(&connections),
                 over: AtomicBool::new(false),
                 done: tell.clone(),
             })
@@ -332,6 +340,7 @@ impl Traffic {
             stop,
             timed,
             done,
+            connections,
             open: planned.len(),
         }
     }
@@ -419,5 +428,6 @@ pub(super) fn weigh(first: Result<(), Trouble>, next: Result<(), Trouble>) -> Re
 impl Drop for Traffic {
     fn drop(&mut self) {
         self.stop();
+        self.connections.end();
     }
 }

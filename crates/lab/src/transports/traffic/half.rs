@@ -1,6 +1,6 @@
 //! Streams whose two ends are on two hosts: each has its own half, and what it is told of the other one.
 //!
-//! Both know the same things of a stream, all of which only grow: what one end tells is merged into what the other one knows, and a
+//! All that is known of a stream only grows: what the sender does is merged into what the receiver knows, and the other way round, so a
 //! message that comes late or twice changes nothing.
 
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Order, Sink, Stream, Traffic, Trouble, weigh};
+use super::{Direction, Order, Sink, Stream, Traffic, Trouble, weigh};
 use crate::run::CellError;
 
 /// How long a receiver with all bytes waits to hear that they are all.
@@ -17,6 +17,14 @@ const LAG: Duration = Duration::from_secs(5);
 
 /// What of it is waited for at a time.
 const STEP: Duration = Duration::from_millis(1);
+
+/// Which ends of streams are in this process. What the others do is known from messages only, later than it happens.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Here {
+    Both,
+    Generator,
+    Sink,
+}
 
 /// A stream that is to be.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
@@ -64,18 +72,24 @@ impl Stream {
         }
     }
 
+    /// Takes up what only the other end can know: what this one has done itself, nobody tells it.
     fn learn(&self, state: &State) {
-        self.sent.fetch_max(state.sent, Ordering::AcqRel);
-        self.received.fetch_max(state.received, Ordering::AcqRel);
-        // Last, as who sees them relies on what was sent.
-        let flags = [
-            (&self.accepted, state.accepted),
-            (&self.ended, state.ended),
-            (&self.over, state.over),
-            (&self.arrived, state.arrived),
-        ];
-        for (flag, _) in flags.into_iter().filter(|(_, set)| *set) {
-            flag.store(true, Ordering::Release);
+        let sends = match self.here {
+            Here::Both => return,
+            Here::Generator => self.order.direction == Direction::Up,
+            Here::Sink => self.order.direction == Direction::Down,
+        };
+        // Flags last, as who sees them relies on what was counted.
+        if sends {
+            self.received.fetch_max(state.received, Ordering::AcqRel);
+            self.arrived.fetch_or(state.arrived, Ordering::AcqRel);
+        } else {
+            self.sent.fetch_max(state.sent, Ordering::AcqRel);
+            self.ended.fetch_or(state.ended, Ordering::AcqRel);
+            self.over.fetch_or(state.over, Ordering::AcqRel);
+        }
+        if self.here == Here::Generator {
+            self.accepted.fetch_or(state.accepted, Ordering::AcqRel);
         }
     }
 
@@ -92,14 +106,14 @@ impl Stream {
 impl Traffic {
     /// The generator's ends of streams whose other ends are elsewhere.
     pub(in crate::transports) fn near(entry: SocketAddr, planned: &[Planned]) -> Result<Traffic, CellError> {
-        let traffic = Traffic::new(planned, true);
+        let traffic = Traffic::new(planned, Here::Generator);
         traffic.generate(entry)?;
         Ok(traffic)
     }
 
     /// The sink's ends of streams whose other ends are elsewhere.
     pub(in crate::transports) fn far(sink: &Sink, planned: &[Planned]) -> Traffic {
-        let traffic = Traffic::new(planned, true);
+        let traffic = Traffic::new(planned, Here::Sink);
         sink.expect(&traffic.streams);
         traffic
     }
@@ -132,25 +146,27 @@ mod tests {
     use super::*;
     use crate::transports::traffic::Direction;
 
-    #[test]
-    fn what_is_told_late_or_twice_changes_nothing() {
+    fn traffic(here: Here, direction: Direction) -> Traffic {
         let order = Order {
-            direction: Direction::Down,
+            direction,
             limit: None,
             thorough: false,
             must_end: false,
         };
-        let traffic = Traffic::new(&[Planned { key: 1, order }], true);
+        Traffic::new(&[Planned { key: 1, order }], here)
+    }
+
+    #[test]
+    fn what_is_told_late_or_twice_changes_nothing() {
+        let traffic = traffic(Here::Generator, Direction::Down);
         let early = State {
             sent: 5,
-            received: 3,
             ..State::default()
         };
         let late = State {
             accepted: true,
             sent: 9,
             ended: true,
-            received: 7,
             ..State::default()
         };
         for told in [late, early, late] {
@@ -160,5 +176,43 @@ mod tests {
         // Of a stream that is not known here.
         traffic.learn(&[late, late]);
         assert_eq!(traffic.states(), [late]);
+    }
+
+    #[test]
+    fn nobody_tells_an_end_what_it_did_itself() {
+        let all = State {
+            accepted: true,
+            sent: 9,
+            ended: true,
+            over: true,
+            received: 7,
+            arrived: true,
+        };
+        for (here, direction) in [
+            (Here::Generator, Direction::Up),
+            (Here::Generator, Direction::Down),
+            (Here::Sink, Direction::Up),
+            (Here::Sink, Direction::Down),
+        ] {
+            let traffic = traffic(here, direction);
+            traffic.learn(&[all]);
+            let sends = (here == Here::Generator) == (direction == Direction::Up);
+            let of_the_receiver = State {
+                received: 7,
+                arrived: true,
+                ..State::default()
+            };
+            let of_the_sender = State {
+                sent: 9,
+                ended: true,
+                over: true,
+                ..State::default()
+            };
+            let learned = State {
+                accepted: here == Here::Generator,
+                ..if sends { of_the_receiver } else { of_the_sender }
+            };
+            assert_eq!(traffic.states(), [learned], "{here:?} {direction:?}");
+        }
     }
 }
