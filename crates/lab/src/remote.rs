@@ -5,8 +5,7 @@
 //! the messages of a job mean is the job's matter; what is here is bounded whatever they are:
 //!
 //! - A handshake takes 10 s at most, a message 64 KiB, silence 5 s, a client 12 h. Who measures says something each second.
-//! - A wrong token, another protocol and a responder that serves somebody else look alike from outside. The tenth wrong token ends
-//!   the responder.
+//! - A wrong token and another protocol look alike from outside. They keep a place among the few handshakes at once, never a turn.
 //! - When the channel ends, however it does, the job is dropped with all that it has started.
 
 mod channel;
@@ -57,9 +56,6 @@ const ANSWER: Duration = Duration::from_secs(60);
 /// How long one client may be served.
 const SESSION: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// Wrong tokens after which nobody is listened to any more.
-const MAX_GUESSES: u32 = 10;
-
 /// What a responder says first.
 #[derive(Debug, Deserialize, Serialize)]
 struct Greeting {
@@ -80,6 +76,8 @@ pub enum RemoteError {
     },
     /// The other end closed the connection in the handshake, or is none.
     Refused,
+    /// The other end serves another client.
+    Busy,
     /// The channel ended or stood still.
     Lost {
         /// What happened, for the reader.
@@ -95,8 +93,6 @@ pub enum RemoteError {
         /// What it has.
         theirs: u32,
     },
-    /// Too many wrong tokens came.
-    Guessed,
     /// This machine does not give what it takes.
     System {
         /// What was tried.
@@ -128,18 +124,16 @@ impl fmt::Display for RemoteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RemoteError::Connect { address, source } => write!(f, "cannot connect to {address}: {source}"),
-            RemoteError::Refused => f.write_str(
-                "the other end refused: the token is not its own, it serves another client, or it is no `sealway lab respond`",
-            ),
+            RemoteError::Refused => {
+                f.write_str("the other end refused: the token is not its own, or it is no `sealway lab respond`")
+            }
+            RemoteError::Busy => f.write_str("the other end serves another client; try again when that is done"),
             RemoteError::Lost { what } => write!(f, "the other host is lost: {what}"),
             RemoteError::Malformed { what } => write!(f, "the other host says what it must not: {what}"),
             RemoteError::OtherVersion { theirs } => write!(
                 f,
                 "the other host speaks version {theirs} of the lab's protocol, this one {VERSION}; run the same sealway on both"
             ),
-            RemoteError::Guessed => {
-                write!(f, "{MAX_GUESSES} clients came with a wrong token; start again, with a new one")
-            }
             RemoteError::System { doing, what } => write!(f, "cannot {doing}: {what}"),
         }
     }

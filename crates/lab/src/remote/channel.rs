@@ -25,26 +25,13 @@ pub(super) struct Channel {
     recv: RecvHalf,
 }
 
-/// Why there is no channel, and whether somebody may have tried a token.
-#[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) error: RemoteError,
-    pub(super) guessed: bool,
-}
-
 impl Channel {
     /// Proves the token, and has it proved.
-    pub(super) fn establish(mut stream: TcpStream, token: &Token, role: Role) -> Result<Channel, Failure> {
-        let unspent = |error| Failure { error, guessed: false };
-        let mut handshake = begin(token, role).map_err(unspent)?;
+    pub(super) fn establish(mut stream: TcpStream, token: &Token, role: Role) -> Result<Channel, RemoteError> {
+        let mut handshake = begin(token, role)?;
         let until = Instant::now() + HANDSHAKE;
-        if exchange(&mut stream, &mut handshake, until).is_err() {
-            return Err(Failure {
-                error: RemoteError::Refused,
-                guessed: handshake.guess_spent(),
-            });
-        }
-        let done = handshake.finish().map_err(|_| unspent(RemoteError::Refused))?;
+        exchange(&mut stream, &mut handshake, until).map_err(|()| RemoteError::Refused)?;
+        let done = handshake.finish().map_err(|_| RemoteError::Refused)?;
         Ok(Channel {
             stream,
             send: done.send,

@@ -37,8 +37,8 @@ impl Link {
         let stream = connect(address).map_err(unreachable)?;
         let peer = stream.peer_addr().map_err(unreachable)?.ip();
         stream.set_nodelay(true).map_err(unreachable)?;
-        let mut channel = Channel::establish(stream, token, Role::Initiator).map_err(|failure| failure.error)?;
-        let greeting = expect(&mut channel, MESSAGE)?;
+        let mut channel = Channel::establish(stream, token, Role::Initiator)?;
+        let greeting = greeting(&mut channel)?;
         let Greeting { version, mut responder } = read(&greeting)?;
         if version != VERSION {
             return Err(RemoteError::OtherVersion { theirs: version });
@@ -128,6 +128,15 @@ fn connect(address: &str) -> std::io::Result<TcpStream> {
         }
     }
     Err(last)
+}
+
+/// What a responder says first, unless it serves somebody else.
+fn greeting(channel: &mut Channel) -> Result<Vec<u8>, RemoteError> {
+    match channel.receive(ANSWER)? {
+        Some((MESSAGE, payload)) => Ok(payload),
+        Some((found, _)) => Err(RemoteError::malformed(format_args!("a record of kind {found}"))),
+        None => Err(RemoteError::Busy),
+    }
 }
 
 /// The next record, which is to be of that kind.

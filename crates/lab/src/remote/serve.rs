@@ -1,18 +1,25 @@
 //! The end that responds.
 
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sealway_session::handshake::Role;
 
 use super::channel::{Channel, MESSAGE, PING};
-use super::{Greeting, MAX_GUESSES, RemoteError, SESSION, SILENCE, Token, VERSION};
+use super::{Greeting, RemoteError, SESSION, SILENCE, Token, VERSION};
+use crate::connections::{Connections, Held};
 use crate::result::Responder;
 
 /// How often is looked for a client, and whether to stop.
 const STEP: Duration = Duration::from_millis(20);
+
+/// Handshakes at once, so that a stranger who says nothing keeps few others waiting.
+const MAX_HANDSHAKES: usize = 8;
+
+/// How long the place of a handshake that failed stays taken. Tokens are too long to be guessed at any rate; this saves work.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// What is done for a client, message by message. Dropped when the client is gone.
 pub trait Job {
@@ -30,13 +37,16 @@ pub enum Event {
     Left(SocketAddr, Option<RemoteError>),
     /// Somebody came who has no token.
     Stranger(SocketAddr),
+    /// Somebody came who has the token, and was turned away: another client is served.
+    Busy(SocketAddr),
 }
 
 /// Serves one client after the other at `listener`, each by a job that `begin` makes of this end's address and of the client's; another
-/// client that comes meanwhile is turned away. Ends when `stopped` says so.
+/// client that comes meanwhile is turned away. Whoever has no token takes nobody's turn: only a place among a few handshakes. Ends when
+/// `stopped` says so.
 ///
 /// # Errors
-/// [`RemoteError::Guessed`] after the tenth wrong token, [`RemoteError::System`].
+/// [`RemoteError::System`].
 pub fn serve<J: Job>(
     listener: &TcpListener,
     token: &Token,
@@ -57,47 +67,41 @@ pub fn serve<J: Job>(
         responder,
         begin,
         tell,
-        busy: AtomicBool::new(false),
-        current: Mutex::new(None),
-        guesses: AtomicU32::new(0),
+        handshakes: Connections::new(MAX_HANDSHAKES),
+        served: Connections::new(1),
     };
     std::thread::scope(|scope| {
         let ended = loop {
             if stopped() {
                 break Ok(());
             }
-            if host.guesses.load(Ordering::Acquire) >= MAX_GUESSES {
-                break Err(RemoteError::Guessed);
-            }
-            let stream = match listener.accept() {
-                Ok((stream, _)) => stream,
+            // Who comes while there is no place for a handshake waits with the system.
+            let stream = match host.handshakes.is_full() {
+                true => None,
                 // Nobody is there, or it is trouble that passes, such as too many open files.
-                Err(_) => {
-                    std::thread::sleep(STEP);
-                    continue;
-                }
+                false => listener.accept().ok(),
             };
-            if host.busy.swap(true, Ordering::AcqRel) {
+            let Some((stream, _)) = stream else {
+                std::thread::sleep(STEP);
                 continue;
-            }
-            host.hold(stream.try_clone().ok());
+            };
+            let Ok(place) = host.handshakes.hold(&stream) else {
+                continue;
+            };
             let host = &host;
             let served = std::thread::Builder::new()
                 .name("client".to_owned())
                 .spawn_scoped(scope, move || {
-                    host.serve(stream);
-                    // It is closed only when this is, too.
-                    host.hold(None);
-                    host.busy.store(false, Ordering::Release);
+                    // A job that panics ends its client, and nobody else.
+                    let _ = catch_unwind(AssertUnwindSafe(|| host.serve(stream, place)));
                 });
             if let Err(error) = served {
                 break Err(system("start a thread")(error));
             }
         };
-        if let Some(stream) = &*host.current() {
-            // Wakes the thread that serves it.
-            let _ = stream.shutdown(Shutdown::Both);
-        }
+        // Wakes the threads that serve them.
+        host.handshakes.end();
+        host.served.end();
         ended
     })
 }
@@ -108,41 +112,36 @@ struct Host<'a, J> {
     responder: &'a Responder,
     begin: &'a (dyn Fn(IpAddr, IpAddr) -> J + Sync),
     tell: &'a (dyn Fn(Event) + Sync),
-    busy: AtomicBool,
-    /// The connection that is served, to end it from outside.
-    current: Mutex<Option<TcpStream>>,
-    guesses: AtomicU32,
+    /// Connections that have not proved the token yet.
+    handshakes: Arc<Connections>,
+    /// The client.
+    served: Arc<Connections>,
 }
 
 impl<J: Job> Host<'_, J> {
-    fn current(&self) -> MutexGuard<'_, Option<TcpStream>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn hold(&self, stream: Option<TcpStream>) {
-        *self.current() = stream;
-    }
-
-    /// Serves whoever connected, to the end.
-    fn serve(&self, stream: TcpStream) {
+    /// Serves whoever connected, to the end; `place` is that of its handshake.
+    fn serve(&self, stream: TcpStream, place: Held) {
         let ready = stream
             .set_nonblocking(false)
             .and_then(|()| stream.set_nodelay(true))
-            .and_then(|()| Ok((stream.local_addr()?, stream.peer_addr()?)));
-        let Ok((local, peer)) = ready else { return };
-        match Channel::establish(stream, self.token, Role::Responder) {
-            Ok(channel) => {
-                (self.tell)(Event::Joined(peer));
-                let ended = self.session(channel, local.ip().to_canonical(), peer.ip().to_canonical());
-                (self.tell)(Event::Left(peer, ended.err()));
-            }
-            Err(failure) => {
-                if failure.guessed {
-                    self.guesses.fetch_add(1, Ordering::AcqRel);
-                }
-                (self.tell)(Event::Stranger(peer));
-            }
-        }
+            .and_then(|()| Ok((stream.local_addr()?, stream.peer_addr()?, stream.try_clone()?)));
+        let Ok((local, peer, socket)) = ready else { return };
+        let Ok(mut channel) = Channel::establish(stream, self.token, Role::Responder) else {
+            (self.tell)(Event::Stranger(peer));
+            // It need not wait; its place does.
+            let _ = socket.shutdown(Shutdown::Both);
+            std::thread::sleep(PAUSE);
+            return;
+        };
+        let Ok(_turn) = self.served.hold(&socket) else {
+            (self.tell)(Event::Busy(peer));
+            channel.close();
+            return;
+        };
+        drop((place, socket));
+        (self.tell)(Event::Joined(peer));
+        let ended = self.session(channel, local.ip().to_canonical(), peer.ip().to_canonical());
+        (self.tell)(Event::Left(peer, ended.err()));
     }
 
     /// Answers a client until it ends.

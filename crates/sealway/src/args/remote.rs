@@ -14,11 +14,10 @@ Examples:
   sealway lab respond --listen 0.0.0.0:26700 --token-file FILE  with a token that both have";
 
 /// How a responder ends.
-const EXITS: [(Exit, &str); 4] = [
+const EXITS: [(Exit, &str); 3] = [
     (Exit::Done, "told to stop"),
     (Exit::Internal, "internal error, or the address is not to be had"),
     (Exit::Usage, "the command line or the token is wrong"),
-    (Exit::Remote, "ten clients came with a wrong token"),
 ];
 
 /// The other one of two hosts.
@@ -41,8 +40,7 @@ pub(crate) struct Remote {
 /// Runs the sink and this engine's servers for `sealway lab transports --remote`, and reports what they took. One client is served at a
 /// time, if it has the token: that of --token-file, of the variable SEALWAY_LAB_TOKEN, or one that is made and printed once. It can
 /// start stacks by their names, and nothing else; all that it has started ends within seconds when it is gone. Each server takes a
-/// port of its own that firewalls must let through, between 10000 and the first of net.ipv4.ip_local_port_range. Runs until Ctrl-C, or
-/// the tenth wrong token.
+/// port of its own that firewalls must let through, between 10000 and the first of net.ipv4.ip_local_port_range. Runs until Ctrl-C.
 #[derive(Args, Debug)]
 #[command(after_help = Exit::help_of(&EXITS), after_long_help = format!("{EXAMPLES}\n\n{}", Exit::help_of(&EXITS)))]
 pub(crate) struct Respond {

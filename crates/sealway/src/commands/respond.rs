@@ -54,6 +54,7 @@ fn tell(event: Event) {
         Event::Joined(client) => note(format!("serving {client}")),
         Event::Left(client, None) => note(format!("{client} is done")),
         Event::Left(client, Some(error)) => note(format!("{client}: {error}")),
+        Event::Busy(client) => note(format!("turned away {client}: another client is served")),
         Event::Stranger(who) => note(format!("refused {who}, which has not the token")),
         _ => {}
     }
