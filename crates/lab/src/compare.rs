@@ -19,6 +19,7 @@ use serde::Serialize;
 
 pub use error::CompareError;
 pub use headline::{Headline, HeadlineKind};
+pub(crate) use join::machines;
 pub use judge::{HISTORY_RUNS, threshold};
 
 use crate::ending::Ending;

@@ -19,6 +19,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::remote::Token;
+
 pub(crate) use group::is_hurried;
 pub use group::{end_all, hurry};
 pub(crate) use guard::Folder;
@@ -155,7 +157,7 @@ impl Peer {
     /// [`PeerError::Start`] when the system cannot start it, [`PeerError::Leaving`] after [`end_all`].
     pub fn start(command: &mut Command, max_output: usize) -> Result<Peer, PeerError> {
         let program = PathBuf::from(command.get_program());
-        command.stdout(Stdio::piped());
+        command.stdout(Stdio::piped()).env_remove(Token::VARIABLE);
         let started = Instant::now();
         let mut child = group::spawn(command, &program)?;
         let output = Arc::new(Mutex::new(Vec::new()));

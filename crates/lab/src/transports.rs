@@ -244,7 +244,10 @@ fn specs(profile: Profile, stacks: &[Stack], suites: &[Suite]) -> Vec<Spec> {
 }
 
 /// Refuses what is measured on one host only.
-fn allowed(request: &Request) -> Result<(), LabError> {
+///
+/// # Errors
+/// [`LabError::OneHostOnly`].
+pub fn allowed(request: &Request) -> Result<(), LabError> {
     let refuse = |what: String| Err(LabError::OneHostOnly { what });
     if let Peers::Named(names) = &request.peers {
         return refuse(format!("the peers {}", names.join(", ")));

@@ -170,7 +170,16 @@ fn index(run: &RunResult, side: Side) -> Result<Index<'_>, CompareError> {
 
 /// Whether absolute figures of the two runs may be compared.
 pub(super) fn absolutes(old: &RunResult, new: &RunResult) -> bool {
-    !old.machine.key.is_empty() && old.machine.key == new.machine.key && old.profile == new.profile
+    !old.machine.key.is_empty() && machines(old) == machines(new) && old.profile == new.profile
+}
+
+/// The key of the machine of a run, and of the other one if it ran on two hosts.
+pub(crate) fn machines(run: &RunResult) -> (&str, Option<&str>) {
+    let responder = run.responder.as_ref();
+    (
+        &run.machine.key,
+        responder.map(|responder| responder.machine.key.as_str()),
+    )
 }
 
 /// The emulated link of a run.
@@ -196,6 +205,16 @@ pub(super) fn notes(old: &RunResult, new: &RunResult, by_canary: bool) -> Vec<No
         let text =
             "The machines differ (CPU, microcode, cores, kernel or hypervisor): only ratios to the control compare.";
         note("machine", text.to_owned());
+    }
+    if let (Some(was), Some(is)) = (&old.responder, &new.responder) {
+        if was.machine.key != is.machine.key {
+            let text = "The responders' machines differ: only ratios to the control compare.";
+            note("responder-machine", text.to_owned());
+        }
+        if was.sealway != is.sealway {
+            let text = format!("The responders' versions differ ({} and {}).", was.sealway, is.sealway);
+            note("responder-version", text);
+        }
     }
     if old.profile != new.profile {
         let text = format!(

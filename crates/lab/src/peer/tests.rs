@@ -99,6 +99,17 @@ fn endless_output_is_stopped_at_the_bound() {
 }
 
 #[test]
+fn no_program_is_given_the_token_of_two_hosts() {
+    let mut command = Command::new("/usr/bin/env");
+    command
+        .env(Token::VARIABLE, "a-secret-of-the-lab")
+        .env("SEALWAY_OTHER", "1");
+    let ended = run(&mut command, 100_000, AMPLE).unwrap();
+    let words = String::from_utf8_lossy(&ended.output).into_owned();
+    assert!(words.contains("SEALWAY_OTHER=1") && !words.contains(Token::VARIABLE));
+}
+
+#[test]
 fn a_program_that_hangs_is_ended_with_its_children() {
     let folder = tempfile::tempdir().unwrap();
     let path = script(folder.path(), "peer", "sleep 200 & echo $! > child; wait");

@@ -21,6 +21,9 @@ const MADE: usize = 16;
 pub struct Token(Zeroizing<String>);
 
 impl Token {
+    /// The variable of the environment that has it, where no file does. No program that is started here is given it.
+    pub const VARIABLE: &str = "SEALWAY_LAB_TOKEN";
+
     /// A new one: 32 hexadecimal digits, 128 bits.
     ///
     /// # Errors

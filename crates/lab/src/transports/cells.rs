@@ -176,6 +176,11 @@ pub(super) fn verify(route: &Route, sink: &Sink, must_end: bool) -> Result<(), C
     Ok(flowing(route, sink, &orders)?.finish()?)
 }
 
+/// Whether streams that failed at such an attempt are not tried again: a wrong byte is never put down to the start.
+pub(super) fn is_final(trouble: &Trouble, attempt: usize, carried: bool) -> bool {
+    carried || attempt == ATTEMPTS || matches!(trouble, Trouble::Wrong { .. })
+}
+
 /// Starts streams and waits until all of them carry. A peer closes a new connection now and then before it carries
 /// anything: that is tried again.
 fn flowing(route: &Route, sink: &Sink, orders: &[Order]) -> Result<Traffic, CellError> {
@@ -186,7 +191,7 @@ fn flowing(route: &Route, sink: &Sink, orders: &[Order]) -> Result<Traffic, Cell
             Ok(()) => return Ok(traffic),
             Err(trouble) => {
                 let carried = traffic.streams.iter().all(|stream| stream.received() > 0);
-                if carried || attempt == ATTEMPTS || matches!(trouble, Trouble::Wrong { .. }) {
+                if is_final(&trouble, attempt, carried) {
                     return Err(trouble.into());
                 }
                 attempt += 1;

@@ -39,7 +39,7 @@ pub(super) struct Spent {
 impl Measured {
     /// The figures. CPU time is that of the receiver's window: what a program kept busy, times its length.
     pub(super) fn counted(&self) -> Counted {
-        let bytes: u64 = self.each.iter().sum();
+        let bytes: u64 = self.each.iter().copied().fold(0, u64::saturating_add);
         let gigabytes = bytes as f64 / 1e9;
         let cpu_s: f64 = self.roles.iter().map(|role| role.busy * self.wall_s).sum();
         let mut figures = Vec::new();
@@ -53,7 +53,7 @@ impl Measured {
             ]);
         }
         if !self.roles.is_empty() {
-            let memory: u64 = self.roles.iter().map(|role| role.memory).sum();
+            let memory = self.roles.iter().map(|role| role.memory).fold(0, u64::saturating_add);
             figures.extend([("cpu_per_gb", cpu_s / gigabytes), ("memory", memory as f64)]);
         }
         if self.each.len() > 1 {

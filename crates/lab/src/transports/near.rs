@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::cells::{ATTEMPTS, FLIP_AFTER, FLIP_PAYLOAD, Spec, VERIFIED, judge_flip};
+use super::cells::{FLIP_AFTER, FLIP_PAYLOAD, Spec, VERIFIED, is_final, judge_flip};
 use super::figures::{Measured, Spent, steps};
 use super::talk::{Answer, Ask, Look, Opened, Seen};
 use super::traffic::{Direction, Order, PATIENCE, Planned, Traffic, Trouble, weigh};
@@ -251,6 +251,14 @@ impl Reading {
     }
 }
 
+/// Refuses what cannot be seen of so many streams.
+fn check(seen: &Seen, streams: usize) -> Result<(), CellError> {
+    match seen.states.len() == streams && seen.open <= streams {
+        true => Ok(()),
+        false => Err(unexpected()),
+    }
+}
+
 /// Streams with an end on each host.
 struct Pair<'a> {
     near: Traffic,
@@ -267,7 +275,7 @@ fn flowing<'a>(line: &Line<'a>, orders: &[Order]) -> Result<Pair<'a>, CellError>
         let mut pair = Pair::start(line, orders)?;
         match pair.flowing()? {
             Ok(()) => return Ok(pair),
-            Err(trouble) if attempt == ATTEMPTS || pair.carries() => return Err(trouble.into()),
+            Err(trouble) if is_final(&trouble, attempt, pair.carries()) => return Err(trouble.into()),
             Err(_) => attempt += 1,
         }
     }
@@ -295,7 +303,8 @@ impl<'a> Pair<'a> {
     }
 
     fn received(&self) -> u64 {
-        self.near.streams.iter().map(|stream| stream.received()).sum()
+        let each = self.near.streams.iter().map(|stream| stream.received());
+        each.fold(0, u64::saturating_add)
     }
 
     /// Tells the other host what is known here, and takes up what it knows; what went wrong at either.
@@ -307,6 +316,7 @@ impl<'a> Pair<'a> {
         let Answer::Seen(mut seen) = ask(self.link, &question)? else {
             return Err(unexpected());
         };
+        check(&seen, self.near.streams.len())?;
         self.near.learn(&seen.states);
         let (open, ended) = self.near.ends();
         self.open = open + seen.open;

@@ -2,7 +2,7 @@
 
 use std::net::{TcpListener, TcpStream};
 
-use super::cells::{TransportCell, judge_flip, verify};
+use super::cells::{ATTEMPTS, TransportCell, is_final, judge_flip, verify};
 use super::figures::fairness;
 use super::traffic::{Order, Sink, Traffic, Trouble};
 use super::wire::{Damage, Plan as WirePlan, Wire};
@@ -125,6 +125,13 @@ fn a_path_that_ends_too_soon_is_caught() {
 #[test]
 fn a_path_on_which_a_flipped_bit_goes_unnoticed_is_wrong() {
     assert!(matches!(judge_flip(&Ok(())), Err(CellError::Wrong { .. })));
+}
+
+#[test]
+fn a_wrong_byte_is_never_tried_again() {
+    assert!(is_final(&Trouble::Wrong { offset: 0 }, 1, false));
+    assert!(!is_final(&Trouble::Stuck, 1, false));
+    assert!(is_final(&Trouble::Stuck, 1, true) && is_final(&Trouble::Stuck, ATTEMPTS, false));
 }
 
 #[test]

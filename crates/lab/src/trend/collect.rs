@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::segments::{self, Figure};
 use super::{LeftOut, Point, Segment, Trend, TrendError};
-use crate::compare::{CONTROLS, HISTORY_RUNS, Key, OURS, canary, threshold};
+use crate::compare::{CONTROLS, HISTORY_RUNS, Key, OURS, canary, machines, threshold};
 use crate::result::{Num, ResultRow, RunResult};
 use crate::stats::{
     Better, MIN_INTERVAL_ROUNDS, MetricKind, QUICK_MARGIN, Verdict, hodges_lehmann, log_ratios, median,
@@ -45,6 +45,8 @@ struct Wanted {
     scale: f64,
     cpu: String,
     machine: String,
+    /// That of the other host of a run on two.
+    responder: Option<String>,
     profile: String,
 }
 
@@ -236,6 +238,7 @@ fn wanted(run: &RunResult, row: &ResultRow) -> Result<Wanted, TrendError> {
         Some(peer) => (peer, 0.0),
         None => canary().map_or((Control::Nothing, 0.0), |speed| (Control::Canary, speed.ln())),
     };
+    let (machine, responder) = machines(run);
     Ok(Wanted {
         key,
         unit: row.unit.clone(),
@@ -243,7 +246,8 @@ fn wanted(run: &RunResult, row: &ResultRow) -> Result<Wanted, TrendError> {
         control,
         scale,
         cpu: run.machine.cpu.clone(),
-        machine: run.machine.key.clone(),
+        machine: machine.to_owned(),
+        responder: responder.map(str::to_owned),
         profile: run.profile.clone(),
     })
 }
@@ -290,7 +294,7 @@ impl Wanted {
 
     /// What stands under the figure in each round.
     fn control(&self, run: &RunResult, row: &ResultRow) -> Result<Vec<f64>, String> {
-        let same_machine = || match run.machine.key == self.machine {
+        let same_machine = || match machines(run) == (self.machine.as_str(), self.responder.as_deref()) {
             true => Ok(()),
             false => Err("another machine or kernel, and no peer to compare with".to_owned()),
         };

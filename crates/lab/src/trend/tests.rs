@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::result::{CanarySample, RunResult, Window};
+use crate::result::{CanarySample, Responder, RunResult, Window};
 use crate::store::Kept;
 use crate::store::tests::{on, run};
 
@@ -161,6 +161,11 @@ fn without_a_peer_the_speed_of_the_processor_is_the_control() {
     runs[1].machine.key = "m2".into();
     let found = trend(&runs, question(&[])).unwrap();
     assert_eq!(found.points.len(), 2);
+    assert!(found.left_out[0].why.starts_with("another machine"), "{found:?}");
+    // The other one of two hosts counts as well.
+    runs[1].machine.key = runs[0].machine.key.clone();
+    runs[1].responder = Some(Responder::default());
+    let found = trend(&runs, question(&[])).unwrap();
     assert!(found.left_out[0].why.starts_with("another machine"), "{found:?}");
 }
 

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use sealway_lab::catalogue;
 use sealway_lab::ending::Ending;
@@ -10,7 +9,6 @@ use sealway_lab::files::https_post;
 use sealway_lab::link::Link;
 use sealway_lab::packets;
 use sealway_lab::plan::{Preset, Profile};
-use sealway_lab::remote;
 use sealway_lab::report::{html, json, terminal};
 use sealway_lab::reproduce;
 use sealway_lab::result::RunResult;
@@ -20,7 +18,7 @@ use sealway_lab::workload::{self, LabError, Peers, Request};
 
 use super::respond;
 use super::store::{Keeper, without_store};
-use crate::args::{HttpsPost, LabOptions, LabRun, Measured, PeerWord, Reproduce, scope};
+use crate::args::{HttpsPost, LabOptions, LabRun, Measured, PeerWord, Remote, Reproduce, scope};
 use crate::exit::Exit;
 use crate::output::{self, Target};
 use crate::problem::{Problem, note};
@@ -55,7 +53,7 @@ pub(crate) fn run(run: &LabRun) -> Result<Exit, Problem> {
         gpu: run.gpu.then_some(run.gpu_mode.as_slice()),
         link: run.link,
         preset: run.windows.preset,
-        remote: respond::connect(&run.remote)?,
+        remote: Some(&run.remote),
         ..Special::default()
     };
     measure(run.workload, &run.options, special)
@@ -69,7 +67,7 @@ pub(crate) struct Special<'a> {
     pub(crate) link: Option<Link>,
     pub(crate) preset: Option<Preset>,
     /// The other of two hosts.
-    pub(crate) remote: Option<Arc<remote::Link>>,
+    pub(crate) remote: Option<&'a Remote>,
     /// So many connections over sockets.
     pub(crate) sockets: Vec<usize>,
 }
@@ -103,13 +101,18 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions, special: Special
         Measured::Recipe(_) => Vec::new(),
     };
     check_guests(measured, &options.peer)?;
-    let remote = special.remote.clone();
-    let request = request(options, special)?;
+    let other_host = special.remote.filter(|asked| asked.remote.is_some());
+    let mut request = request(options, special)?;
+    if other_host.is_some() {
+        transports::allowed(&request).map_err(|e| Problem::new(e.ending().into(), &e))?;
+    }
     let (json, html) = targets(options)?;
     let keeper = Keeper::new(&options.keep)?;
     if let Some(warning) = keeper.as_ref().and_then(Keeper::warning) {
         note(warning);
     }
+    // Last of what can fail: a wrong request troubles no other host.
+    request.remote = other_host.map(respond::connect).transpose()?.flatten();
     if measured == Measured::All {
         note(scope(catalogue::ALL.together()));
     }
@@ -143,7 +146,7 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions, special: Special
     }
     shown?;
     written?;
-    if remote.is_some_and(|link| link.is_lost()) {
+    if request.remote.is_some_and(|link| link.is_lost()) {
         return Err(Problem::new(Exit::Remote, "the other host was lost during the run"));
     }
     Ok(Ending::of(&result, options.strict).into())
@@ -221,7 +224,7 @@ fn request(options: &LabOptions, special: Special<'_>) -> Result<Request, Proble
         sockets: special.sockets,
         gpu_modes: special.gpu.unwrap_or_default().to_vec(),
         costs: cache_folder().map(|folder| folder.join("sealway").join("costs")),
-        remote: special.remote,
+        remote: None,
         program: std::env::current_exe().ok(),
         seed: options.seed,
         // Where the program lies may say who the user is; its name repeats the run as well.

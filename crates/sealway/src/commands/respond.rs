@@ -14,9 +14,6 @@ use crate::output;
 use crate::problem::{Problem, note};
 use crate::stop::on_signal;
 
-/// Has the token, where no file is named.
-const VARIABLE: &str = "SEALWAY_LAB_TOKEN";
-
 /// Serves who has the token, until told to stop.
 pub(crate) fn run(asked: &Respond) -> Result<Exit, Problem> {
     let given = token(asked.token_file.as_deref())?;
@@ -65,7 +62,9 @@ pub(super) fn connect(asked: &Remote) -> Result<Option<Arc<Link>>, Problem> {
     let Some(address) = &asked.remote else { return Ok(None) };
     let Some(token) = token(asked.token_file.as_deref())? else {
         let what = "--remote needs the token that `sealway lab respond` has";
-        return Err(Problem::new(Exit::Usage, what).hint(format!("--token-file FILE, or the variable {VARIABLE}")));
+        return Err(
+            Problem::new(Exit::Usage, what).hint(format!("--token-file FILE, or the variable {}", Token::VARIABLE))
+        );
     };
     Link::connect(address, &token)
         .map(Some)
@@ -79,11 +78,13 @@ fn problem(error: &RemoteError) -> Problem {
 /// The token of a file, else of the environment.
 fn token(file: Option<&Path>) -> Result<Option<Token>, Problem> {
     let wrong = |place: &dyn std::fmt::Display, error| Problem::new(Exit::Usage, format!("{place}: {error}"));
-    match (file, std::env::var(VARIABLE)) {
+    match (file, std::env::var(Token::VARIABLE)) {
         (Some(file), _) => Token::read(file)
             .map(Some)
             .map_err(|error| wrong(&file.display(), error)),
-        (None, Ok(text)) if !text.is_empty() => Token::parse(&text).map(Some).map_err(|error| wrong(&VARIABLE, error)),
+        (None, Ok(text)) if !text.is_empty() => Token::parse(&text)
+            .map(Some)
+            .map_err(|error| wrong(&Token::VARIABLE, error)),
         _ => Ok(None),
     }
 }

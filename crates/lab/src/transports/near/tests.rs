@@ -8,6 +8,7 @@ use super::*;
 use crate::remote::Token;
 use crate::route::Stack;
 use crate::transports::respond;
+use crate::transports::traffic::State;
 
 /// Has a responder in this process.
 fn with_a_responder(work: impl FnOnce(&Arc<Link>)) {
@@ -88,6 +89,35 @@ fn a_byte_that_the_wire_changed_is_found_by_either_host() {
 }
 
 #[test]
+fn what_cannot_be_seen_is_refused() {
+    let seen = |states, open| Seen {
+        states: vec![State::default(); states],
+        open,
+        ..Seen::default()
+    };
+    assert!(check(&seen(2, 2), 2).is_ok());
+    for (states, open) in [(1, 1), (3, 2), (2, 3), (2, usize::MAX)] {
+        assert_eq!(check(&seen(states, open), 2), Err(unexpected()), "{states} {open}");
+    }
+}
+
+#[test]
+fn the_largest_numbers_make_figures() {
+    let spent = || Spent {
+        role: "server",
+        busy: 1.0,
+        busiest: 1.0,
+        memory: u64::MAX,
+    };
+    let measured = Measured {
+        wall_s: 1.0,
+        each: vec![u64::MAX; 2],
+        roles: vec![spent(), spent()],
+    };
+    assert_eq!(measured.counted().bytes, u64::MAX);
+}
+
+#[test]
 fn no_two_clocks_are_compared() {
     let began = Instant::now();
     let reading = |near_ms: u64, far_ms: u64, received, there| Reading {
@@ -96,7 +126,7 @@ fn no_two_clocks_are_compared() {
         client: Duration::from_millis(near_ms / 2),
         far: Seen {
             at_ns: far_ms * 1_000_000,
-            states: vec![super::super::traffic::State {
+            states: vec![State {
                 received: there,
                 ..Default::default()
             }],
