@@ -249,6 +249,10 @@ fn specs(profile: Profile, stacks: &[Stack], suites: &[Suite]) -> Vec<Spec> {
 /// [`LabError::OneHostOnly`].
 pub fn allowed(request: &Request) -> Result<(), LabError> {
     let refuse = |what: String| Err(LabError::OneHostOnly { what });
+    // Two hosts have a link of their own.
+    if request.link.is_some() {
+        return refuse("an emulated link".to_owned());
+    }
     if let Peers::Named(names) = &request.peers {
         return refuse(format!("the peers {}", names.join(", ")));
     }

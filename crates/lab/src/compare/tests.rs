@@ -6,7 +6,7 @@ mod links;
 mod output;
 
 use super::*;
-use crate::result::{CaseValue, Machine, PlanFacts, Responder, ResultRow, Subject};
+use crate::result::{CaseValue, Machine, PlanFacts, ResultRow, Subject};
 
 /// Noise of nine rounds, about half a per cent, the same for every row unless shifted.
 const NOISE: [f64; 9] = [0.0, 0.4, -0.6, 0.5, -0.3, 0.2, -0.5, 0.7, -0.1];
@@ -334,31 +334,6 @@ fn nothing_is_dropped() {
     other.results[0].unit = "1/s".into();
     let found = compared(&run("a", 110.0, 100.0), &other);
     assert_eq!(found.unmatched.len(), 2, "each run's row is listed");
-}
-
-#[test]
-fn different_responders_compare_ratios_only() {
-    let with = |mut run: RunResult, key: &str, version: &str| {
-        run.responder = Some(Responder {
-            sealway: version.to_owned(),
-            ..Responder::default()
-        });
-        run.responder.as_mut().unwrap().machine.key = key.to_owned();
-        run
-    };
-    let old = with(run("a", 110.0, 100.0), "r1", "1");
-    let codes = |new: &RunResult| -> Vec<String> {
-        let found = compared(&old, new);
-        assert_eq!(
-            found.absolutes,
-            found.notes.iter().all(|note| note.code != "responder-machine")
-        );
-        found.notes.into_iter().map(|note| note.code).collect()
-    };
-    let plain = codes(&with(run("b", 110.0, 100.0), "r1", "1"));
-    assert!(!plain.iter().any(|code| code.starts_with("responder")));
-    assert!(codes(&with(run("b", 110.0, 100.0), "r2", "1")).contains(&"responder-machine".to_owned()));
-    assert!(codes(&with(run("b", 110.0, 100.0), "r1", "2")).contains(&"responder-version".to_owned()));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Rows of other implementations.
 
 use super::*;
-use crate::result::{CanarySample, Window};
+use crate::result::{CanarySample, Responder, Window};
 
 #[test]
 fn controls_are_chosen_by_version_preference_and_case() {
@@ -177,4 +177,29 @@ fn without_a_peer_the_speed_of_the_processor_is_the_control() {
 fn unknown_of(old: &RunResult, new: &RunResult) -> usize {
     let found = compared(old, new);
     found.rows.iter().filter(|row| row.verdict == Verdict::Unknown).count()
+}
+
+#[test]
+fn different_responders_compare_ratios_only() {
+    let with = |mut run: RunResult, key: &str, version: &str| {
+        run.responder = Some(Responder {
+            sealway: version.to_owned(),
+            ..Responder::default()
+        });
+        run.responder.as_mut().unwrap().machine.key = key.to_owned();
+        run
+    };
+    let old = with(run("a", 110.0, 100.0), "r1", "1");
+    let codes = |new: &RunResult| -> Vec<String> {
+        let found = compared(&old, new);
+        assert_eq!(
+            found.absolutes,
+            found.notes.iter().all(|note| note.code != "responder-machine")
+        );
+        found.notes.into_iter().map(|note| note.code).collect()
+    };
+    let plain = codes(&with(run("b", 110.0, 100.0), "r1", "1"));
+    assert!(!plain.iter().any(|code| code.starts_with("responder")));
+    assert!(codes(&with(run("b", 110.0, 100.0), "r2", "1")).contains(&"responder-machine".to_owned()));
+    assert!(codes(&with(run("b", 110.0, 100.0), "r1", "2")).contains(&"responder-version".to_owned()));
 }
