@@ -192,8 +192,8 @@ fn small_files_take_few_messages() {
         let [changes, attrs, closes] = counts.take();
         println!("read: {changes}, and {} reads", counts.reads.load(Ordering::SeqCst));
         assert_eq!((attrs, closes), (0, 0));
-        // Each is opened, looked at and closed.
-        assert!(changes <= 3 * FILES, "{changes} to read files");
+        // Each is opened, looked at and closed; the kernel looks again where it heard of the times of a write late.
+        assert!(changes <= 4 * FILES, "{changes} to read files");
 
         for number in 0..FILES {
             fs::remove_file(name(number)).unwrap();
