@@ -29,6 +29,7 @@ use super::ciphers::{Ciphers, Own};
 use super::definition::{BATCH, hash};
 use super::ends::Batched;
 use super::links::{Link, failed, links};
+use super::sockets::{carried, spent};
 use super::traffic::Traffic;
 use super::{NAME, PEERS, SOCKETS, subjects_of};
 use crate::measure::WarningCode;
@@ -173,23 +174,8 @@ fn measure(shared: &Shared, goes_on: impl Fn() -> bool, warmup: Duration, window
     let (cpu, before, began) = (process_cpu(), shared.opened(), Instant::now());
     pause(&|| began.elapsed() >= window)?;
     let (wall, after) = (began.elapsed(), shared.opened());
-    let cpu = cpu
-        .zip(process_cpu())
-        .map(|(before, after)| after.saturating_sub(before).as_secs_f64());
-    let [ops, bytes, wire] = [0, 1, 2].map(|i| after[i] - before[i]);
-    let mut figures = vec![("wire_bytes", wire as f64)];
-    if let Some(cpu) = cpu.filter(|_| bytes > 0) {
-        figures.push(("cpu_per_gb", cpu / (bytes as f64 / 1e9)));
-        figures.push(("cpu_per_op", cpu / ops as f64));
-    }
-    Some(Counted {
-        ops,
-        bytes,
-        wall_s: wall.as_secs_f64(),
-        cpu_s: cpu.unwrap_or_default(),
-        figures,
-        tails: Vec::new(),
-    })
+    let cpu = spent(cpu);
+    Some(carried([0, 1, 2].map(|i| after[i] - before[i]), wall, cpu))
 }
 
 /// Both ends of so many connections.

@@ -296,6 +296,30 @@ fn connected() -> std::io::Result<(TcpStream, TcpStream)> {
     Ok((to, from))
 }
 
+/// CPU seconds of this process since `before`, where the system tells.
+pub(super) fn spent(before: Option<Duration>) -> Option<f64> {
+    before
+        .zip(process_cpu())
+        .map(|(before, after)| after.saturating_sub(before).as_secs_f64())
+}
+
+/// What a window over sockets comes to: messages, their bytes and those on the wire, and the CPU seconds of both ends.
+pub(super) fn carried([ops, bytes, wire]: [u64; 3], wall: Duration, cpu: Option<f64>) -> Counted {
+    let mut figures = vec![("wire_bytes", wire as f64)];
+    if let Some(cpu) = cpu.filter(|_| bytes > 0) {
+        figures.push(("cpu_per_gb", cpu / (bytes as f64 / 1e9)));
+        figures.push(("cpu_per_op", cpu / ops as f64));
+    }
+    Counted {
+        ops,
+        bytes,
+        wall_s: wall.as_secs_f64(),
+        cpu_s: cpu.unwrap_or_default(),
+        figures,
+        tails: Vec::new(),
+    }
+}
+
 /// Reads to the end, and counts what came between the warm-up and the end of the window; gives all messages seen too.
 fn watch(
     receiver: &mut dyn Receiver,
@@ -328,25 +352,11 @@ fn watch(
             None if began.elapsed() >= warmup => start = Some((Instant::now(), process_cpu(), seen, wire)),
             Some((clock, cpu, before, wire_before)) if counted.is_none() && clock.elapsed() >= window => {
                 let wall = clock.elapsed();
-                let cpu = cpu
-                    .zip(process_cpu())
-                    .map(|(before, after)| after.saturating_sub(before).as_secs_f64());
+                let cpu = spent(cpu);
                 stop.store(true, Ordering::Relaxed);
                 let (ops, wire) = (seen - before, wire - wire_before);
                 let bytes = ops * messages.bytes as u64;
-                let mut figures = vec![("wire_bytes", wire as f64)];
-                if let Some(cpu) = cpu.filter(|_| ops > 0) {
-                    figures.push(("cpu_per_gb", cpu / (bytes as f64 / 1e9)));
-                    figures.push(("cpu_per_op", cpu / ops as f64));
-                }
-                counted = Some(Counted {
-                    ops,
-                    bytes,
-                    wall_s: wall.as_secs_f64(),
-                    cpu_s: cpu.unwrap_or_default(),
-                    figures,
-                    tails: Vec::new(),
-                });
+                counted = Some(carried([ops, bytes, wire], wall, cpu));
             }
             _ => {}
         }
