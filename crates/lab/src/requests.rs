@@ -31,7 +31,7 @@ use crate::workload::{self, LabError, Prepared, Request, Workload};
 pub const NAME: &str = "requests";
 
 /// Names of all peers this workload knows.
-pub const PEERS: [&str; 3] = engine::PEERS;
+pub const PEERS: [&str; 4] = engine::PEERS;
 
 /// The workload.
 pub static WORKLOAD: Workload = Workload {

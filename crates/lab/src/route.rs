@@ -5,7 +5,7 @@
 //! generator -> entry of the client -> protocol -> [nginx] -> server -> sink
 //! ```
 //!
-//! Every program gets the same configuration (sing-box in its own form), made here and kept in a folder that nobody else may read, with an id and a
+//! Every program gets the same configuration (sing-box and shoes in their own forms), made here and kept in a folder that nobody else may read, with an id and a
 //! certificate (P-256) made for this route. TLS is version 1.3 with AES-128-GCM at both ends, but for stacks that are named after another suite; logs, statistics and sniffing
 //! are off, and so is multiplexing in all stacks but the one named after it; the rest is each program's default. Programs run in process groups of their own, with up to
 //! 4095 random bytes more in their environment, so that no layout of the stack is favoured, and are killed when the route
@@ -22,6 +22,7 @@ mod kind;
 mod linked;
 mod nginx;
 mod opening;
+mod shoes;
 mod sing_box;
 mod stack;
 mod tls;

@@ -68,7 +68,7 @@ pub(crate) use wire::Wire;
 pub const NAME: &str = "transports";
 
 /// Names of all peers this workload knows.
-pub const PEERS: [&str; 3] = engine::PEERS;
+pub const PEERS: [&str; 4] = engine::PEERS;
 
 /// The workload.
 pub static WORKLOAD: Workload = Workload {

@@ -231,8 +231,8 @@ pub(crate) struct LabOptions {
     /// A program to measure beside them through proxies, under a name of its own; can be given several times
     ///
     /// One of V2Ray's kind: it is client and server with the configurations of Xray and V2Ray, as `PATH run -c FILE`, or as
-    /// `PATH -config FILE` if it answers `-version` with V2Ray before 5. One that says it is sing-box gets sing-box's
-    /// configurations. It is believed as little as any other, and has to be there. For the workloads transports, requests and
+    /// `PATH -config FILE` if it answers `-version` with V2Ray before 5. One that says it is sing-box or shoes gets configurations
+    /// of that form. It is believed as little as any other, and has to be there. For the workloads transports, requests and
     /// flows and what contains them.
     #[arg(long, value_name = "NAME=PATH", value_parser = values::guest)]
     pub(crate) peer: Vec<Guest>,

@@ -48,10 +48,10 @@ pub struct Peer {
     pub present: bool,
 }
 
-/// Programs looked for: `openssl` is a peer of the cipher workload, xray, V2Ray and sing-box are of workloads through proxies, where
+/// Programs looked for: `openssl` is a peer of the cipher workload, xray, V2Ray, sing-box and shoes are of workloads through proxies, where
 /// nginx stands between; the others are of files.
-const PROGRAMS: [&str; 9] = [
-    "openssl", "xray", "v2ray", "sing-box", "nginx", "croc", "wormhole", "rsync", "scp",
+const PROGRAMS: [&str; 10] = [
+    "openssl", "xray", "v2ray", "sing-box", "shoes", "nginx", "croc", "wormhole", "rsync", "scp",
 ];
 
 /// Looks for peers in the folders of `path` (the value of `PATH`); starts nothing.

@@ -11,7 +11,7 @@ use crate::peer::program;
 use crate::result::Subject;
 
 /// Peers that speak the same protocols.
-pub const PEERS: [&str; 3] = ["xray", "v2ray", "sing-box"];
+pub const PEERS: [&str; 4] = ["xray", "v2ray", "sing-box", "shoes"];
 
 /// A program that can be client and server of a route.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -58,7 +58,8 @@ impl Engine {
             .filter(|version| Kind::of(version) == Kind::OldV2Ray);
         let version = match old {
             Some(version) => version,
-            None => says("version")?,
+            // shoes takes a word for the name of a configuration.
+            None => says("version").or_else(|why| says("--version").map_err(|_| why))?,
         };
         Ok(Engine {
             name: name.to_owned(),

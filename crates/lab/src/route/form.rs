@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::config::{Facts, local};
 use super::kind::Kind;
+use super::shoes;
 use super::sing_box;
 use super::stack::Stack;
 
@@ -15,6 +16,7 @@ use super::stack::Stack;
 pub(super) fn client(kind: Kind, facts: &Facts<'_>, entry: u16, server: SocketAddr, sink: SocketAddr) -> Value {
     match kind {
         Kind::SingBox => sing_box::client(facts, entry, server, sink),
+        Kind::Shoes => shoes::client(facts, entry, server, sink),
         _ => facts.client(entry, server, sink),
     }
 }
@@ -23,6 +25,7 @@ pub(super) fn client(kind: Kind, facts: &Facts<'_>, entry: u16, server: SocketAd
 pub(super) fn server(kind: Kind, facts: &Facts<'_>, port: u16, inner: u16) -> Value {
     match kind {
         Kind::SingBox => sing_box::server(facts, port),
+        Kind::Shoes => shoes::server(facts, port),
         _ => facts.server(port, inner),
     }
 }

@@ -10,7 +10,7 @@ use crate::lens::OURS;
 const LONGEST: usize = 24;
 
 /// A program that the user names and says where it is. It is measured as peers are, if it takes the words and the
-/// configurations of Xray, of V2Ray or of sing-box.
+/// configurations of Xray, of V2Ray, of sing-box or of shoes.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Guest {
     name: String,
@@ -63,7 +63,7 @@ impl Guest {
         Engine::ask(&self.name, self.program.clone()).map_err(|why| {
             format!(
                 "{why}; a program can take part that prints its version when it is asked `version`, or `-version` as V2Ray \
-                 before 5"
+                 before 5, or `--version`"
             )
         })
     }

@@ -17,6 +17,8 @@ pub(super) enum Kind {
     OldV2Ray,
     /// It reads configurations of its own form.
     SingBox,
+    /// So does this one.
+    Shoes,
     /// None of these: it is taken to have what Xray has.
     Other,
 }
@@ -34,6 +36,7 @@ impl Kind {
             ("V2Ray", Some(..NEW_WORDS)) => Kind::OldV2Ray,
             ("V2Ray", _) => Kind::V2Ray,
             ("sing-box", _) => Kind::SingBox,
+            ("shoes", _) => Kind::Shoes,
             _ => Kind::Other,
         }
     }
@@ -43,6 +46,7 @@ impl Kind {
         let file = config.as_os_str().to_owned();
         match self {
             Kind::OldV2Ray => vec!["-config".into(), file],
+            Kind::Shoes => vec!["--no-reload".into(), file],
             _ => vec!["run".into(), "-c".into(), file],
         }
     }
@@ -68,6 +72,12 @@ impl Kind {
                 SUITE,
                 COLLECTOR,
             ],
+            Kind::Shoes => &[
+                "its configurations say the same in another form",
+                "its TLS library cannot be held to one suite of TLS 1.3: it takes AES-256-GCM",
+                "its TLS offers X25519MLKEM768, which its own server takes; all others agree on X25519",
+                "its client does not verify the chain of the server's certificate",
+            ],
             Kind::Other => &["how much it seals at once, and the suite of its TLS 1.3, are not known"],
         };
         words.iter().map(|&word| word.to_owned()).collect()
@@ -90,6 +100,7 @@ mod tests {
             ("V2Ray", Kind::V2Ray),
             ("V2Ray dev", Kind::V2Ray),
             ("sing-box version 1.14.1", Kind::SingBox),
+            ("shoes 0.3.2", Kind::Shoes),
             ("sealway 0.1.0", Kind::Other),
             ("V2RayN 4.0", Kind::Other),
             ("", Kind::Other),
@@ -99,9 +110,10 @@ mod tests {
     }
 
     #[test]
-    fn only_the_old_v2ray_has_other_words() {
+    fn who_has_other_words_is_known() {
         let words = |kind: Kind| kind.arguments(Path::new("c.json"));
         assert_eq!(words(Kind::OldV2Ray), ["-config", "c.json"]);
+        assert_eq!(words(Kind::Shoes), ["--no-reload", "c.json"]);
         for kind in [Kind::Sealway, Kind::Xray, Kind::V2Ray, Kind::SingBox, Kind::Other] {
             assert_eq!(words(kind), ["run", "-c", "c.json"], "{kind:?}");
         }

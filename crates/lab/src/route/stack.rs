@@ -278,13 +278,15 @@ impl Stack {
 
     /// What of it a program of this kind does not have.
     pub(super) fn lacking(&self, kind: Kind) -> Option<&'static str> {
-        use Kind::{OldV2Ray, Sealway, SingBox, V2Ray};
+        use Kind::{OldV2Ray, Sealway, Shoes, SingBox, V2Ray};
         match (kind, self.network, self.protocol) {
-            (V2Ray | OldV2Ray | SingBox, Network::XhttpOne | Network::XhttpPackets, _) => Some("XHTTP"),
+            (V2Ray | OldV2Ray | SingBox | Shoes, Network::XhttpOne | Network::XhttpPackets, _) => Some("XHTTP"),
             (V2Ray | OldV2Ray, _, Protocol::Shadowsocks2022(_)) => Some("Shadowsocks of 2022"),
-            (SingBox, Network::HttpHeader, _) => Some("HTTP header for TCP"),
-            (SingBox, Network::Mux, _) => Some("mux of V2Ray's kind"),
-            (SingBox, ..) if self.shape == Shape::Fallback => Some("fallback of VLESS"),
+            (SingBox | Shoes, Network::HttpHeader, _) => Some("HTTP header for TCP"),
+            (Shoes, Network::Grpc, _) => Some("gRPC"),
+            (SingBox | Shoes, Network::Mux, _) => Some("mux of V2Ray's kind"),
+            (SingBox | Shoes, ..) if self.shape == Shape::Fallback => Some("fallback of VLESS"),
+            (Shoes, ..) if self.cipher == Suite::Aes256Gcm => None,
             // Of our own it is known that they keep to it.
             (kind, ..) if kind != Sealway && self.cipher != Suite::Aes128Gcm => Some("choice of the suite of TLS 1.3"),
             _ => None,
