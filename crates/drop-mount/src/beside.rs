@@ -3,14 +3,17 @@
 //! A session has at most a few, each of them for everything: reads and changes of this end, and those of the other one if it mounts too. What
 //! a record is says whose it is. They may break at any time. What was asked by one and not answered is asked again by another or by the
 //! connections at the relay: a read, as it changes nothing ([`Reads`]); a change under its number, by which the other end knows whether it has done
-//! it ([`Serving`]).
+//! it ([`Serving`]). One that takes all and says nothing is ended by the end that waits for answers. What the network drops TCP notices sooner;
+//! this is for a box on the way that goes on acknowledging, and for a program at the other end that hangs.
 //!
 //! Whoever hears never waits for who answers, and nobody holds the sending side while a disk is read, so two ends that have much to say to each
 //! other cannot hold each other up.
 
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::Scope;
+use std::time::Duration;
 
 use crate::bulk::{Reads, Requests, answer};
 use crate::changes::{Asked, OUTSTANDING, OUTSTANDING_BYTES, Serving};
@@ -21,8 +24,11 @@ use sealway_drop::link::{Connection, Reader};
 use sealway_drop::wire::kind;
 use sealway_drop::{Error, lock};
 
+/// How often it is looked within [`Beside::silence`] whether something has come.
+const LOOKS: u32 = 4;
+
 /// What goes by the direct connections of a session.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Beside {
     /// Reads of this end.
     pub reads: Option<Arc<Reads>>,
@@ -32,6 +38,20 @@ pub struct Beside {
     pub content: Option<(Arc<dyn RemoteTree>, Arc<Handles>)>,
     /// What the other end may change.
     pub changes: Option<Arc<Serving>>,
+    /// How long the other end may say nothing while this one waits for an answer, until a quarter more; the connection is then ended. Default 20 s.
+    pub silence: Duration,
+}
+
+impl Default for Beside {
+    fn default() -> Self {
+        Self {
+            reads: None,
+            asked: None,
+            content: None,
+            changes: None,
+            silence: Duration::from_secs(20),
+        }
+    }
 }
 
 impl Beside {
@@ -90,10 +110,37 @@ impl Beside {
         broken.map_or(heard, Err)
     }
 
-    /// Gives each record to whom it concerns. Waits for nobody.
+    /// Whether this end waits for an answer by a connection.
+    fn waits(&self, number: u32) -> bool {
+        self.reads.as_ref().is_some_and(|reads| reads.waits(number))
+            || self.asked.as_ref().is_some_and(|asked| asked.waits(number))
+    }
+
+    /// Waits for the next record, as long as that is to be expected.
+    fn wait(&self, reader: &Reader, number: u32) -> Result<(), Error> {
+        let mut silent = 0;
+        while !reader.is_readable(self.silence / LOOKS)? {
+            // What was asked just now has not waited yet: that look does not count.
+            silent = if self.waits(number) { silent + 1 } else { 0 };
+            if silent > LOOKS {
+                return Err(Error::network("waiting for an answer on a direct path")(
+                    ErrorKind::TimedOut.into(),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives each record to whom it concerns. Waits for nobody else.
     fn hear(&self, reader: &mut Reader, number: u32, requests: &Requests, coming: &Coming) -> Result<(), Error> {
         let pool = self.reads.as_ref().map(|reads| reads.pool.clone()).unwrap_or_default();
-        while let Some(record) = reader.next_owned(|_| pool.take())? {
+        // A record that has begun to come goes on coming.
+        reader.wait_at_most(Some(self.silence))?;
+        loop {
+            self.wait(reader, number)?;
+            let Some(record) = reader.next_owned(|_| pool.take())? else {
+                return Ok(());
+            };
             let (kind, tag) = (record.kind, record.stream);
             let payload = &record.buffer[record.payload.clone()];
             match kind {
@@ -109,7 +156,6 @@ impl Beside {
             }
             pool.give(record.buffer);
         }
-        Ok(())
     }
 }
 

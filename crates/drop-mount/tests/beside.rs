@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/forwarder.rs"]
+mod forwarder;
 #[path = "support/slow.rs"]
 mod slow;
 #[path = "mount/support.rs"]
@@ -10,7 +12,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use forwarder::Forwarder;
 use sealway_drop::Error;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::link::{Connected, Connection, Place, connect};
@@ -51,6 +54,11 @@ type Lines = BTreeMap<u32, Connection>;
 /// Both ends of connections of one session.
 fn lines(numbers: &[u32]) -> (Lines, Lines) {
     let (listener, address) = listen();
+    lines_by(numbers, listener, address)
+}
+
+/// The same by way of an address that leads to the listener.
+fn lines_by(numbers: &[u32], listener: TcpListener, address: SocketAddr) -> (Lines, Lines) {
     let open = |place, own, numbers: &[u32]| {
         let cancel = Cancel::new();
         let Connected { peered, data } = connect(place, &setup(own), 1, &cancel).unwrap();
@@ -152,7 +160,7 @@ fn a_change_that_comes_twice_is_done_once_and_one_that_comes_early_waits() {
     let open = message::encode(&Change::Open(TreePath::parse(b"log").unwrap(), how));
     says(&mut direct, (kind::CHANGE, 0), &open);
     let (number, opened) = hears(&mut direct);
-    let handle = opened.unwrap().opened().unwrap().0.handle;
+    let handle = opened.clone().unwrap().opened().unwrap().0.handle;
     // By another connection: the same answer, though the name is taken by now.
     says(&mut base, (kind::CHANGE, 0), &open);
     assert_eq!(hears(&mut base), (number, opened));
@@ -310,6 +318,15 @@ impl Load {
         self.done.fetch_add(1, SeqCst);
         !self.stop.load(SeqCst)
     }
+
+    /// Waits until so much more is done.
+    fn goes_on_by(&self, more: u64) {
+        let (until, end) = (self.done.load(SeqCst) + more, Instant::now() + Duration::from_secs(60));
+        while self.done.load(SeqCst) < until {
+            assert!(Instant::now() < end, "programs do not go on");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 /// Appends lines, each once. What was brought to the disk is there.
@@ -397,22 +414,15 @@ fn a_direct_path_that_breaks_under_load_is_not_noticed_by_programs() {
             scope.spawn(|| names(&load, &at)),
             scope.spawn(|| reads(&load, &at, &large)),
         ];
-        let wait = |more: u64| {
-            let (until, end) = (load.done.load(SeqCst) + more, Instant::now() + Duration::from_secs(60));
-            while load.done.load(SeqCst) < until {
-                assert!(Instant::now() < end, "programs do not go on");
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        };
         for (at, [near, far]) in std::mem::take(&mut mounted.direct).into_iter().enumerate() {
             let ends = [runs(&mounted.beside[0], near), runs(&mounted.beside[1], far)];
-            wait(20 + at as u64);
+            load.goes_on_by(20 + at as u64);
             // By turns, one end or the other notices first.
             ends[at % 2].0.shutdown(Shutdown::Both).unwrap();
             for (_, running) in ends {
                 assert!(matches!(running.join().unwrap(), Err(Error::Network { .. })));
             }
-            wait(at as u64 % 3);
+            load.goes_on_by(at as u64 % 3);
         }
         load.stop.store(true, SeqCst);
         others.into_iter().for_each(|other| other.join().unwrap());
@@ -424,4 +434,66 @@ fn a_direct_path_that_breaks_under_load_is_not_noticed_by_programs() {
     assert!(left.0 + left.1 > 0, "nothing was left by a direct path");
     assert!(fs::read(source.join("parts")).unwrap() == parts, "the parts");
     assert!(!source.join("one").exists() && !source.join("other").exists());
+}
+
+/// The network says nothing of it: what is on its way by the path is asked for again when nothing has come for a while.
+#[test]
+fn a_direct_path_that_falls_silent_is_left_for_the_relay_and_nothing_is_lost() {
+    if !can_mount() {
+        return;
+    }
+    let mut mounted = Mounted::start();
+    let (at, source) = (mounted.at.path().to_owned(), mounted.served.folder.path().to_owned());
+    let large = content(16 << 20, 7);
+    fs::write(source.join("large"), &large).unwrap();
+    mounted.beside[0].silence = Duration::from_millis(200);
+    let (listener, address) = listen();
+    let forwarder = Forwarder::to(address);
+    let (mut near, mut far) = lines_by(&[DIRECT], listener, forwarder.address);
+    let ends = [(0, &mut near), (1, &mut far)]
+        .map(|(end, lines): (usize, &mut Lines)| runs(&mounted.beside[end], lines.remove(&DIRECT).unwrap()));
+    let load = Load::default();
+    let log = std::thread::scope(|scope| {
+        let log = scope.spawn(|| appends(&load, &at, &source));
+        let others = [
+            scope.spawn(|| names(&load, &at)),
+            scope.spawn(|| reads(&load, &at, &large)),
+        ];
+        load.goes_on_by(50);
+        forwarder.fall_silent();
+        // More than is on its way by then.
+        load.goes_on_by(50);
+        load.stop.store(true, SeqCst);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        log.join().unwrap()
+    });
+    assert!(fs::read(source.join("log")).unwrap() == log, "the log");
+    let ours = mounted.beside[0].clone();
+    assert!(
+        ours.reads.unwrap().left() + ours.asked.unwrap().left() > 0,
+        "nothing was left by the path"
+    );
+    drop(forwarder);
+    for (_, running) in ends {
+        assert!(matches!(running.join().unwrap(), Err(Error::Network { .. })));
+    }
+}
+
+/// A path by which nothing is asked may be silent.
+#[test]
+fn a_direct_path_that_is_not_used_stays() {
+    let beside = Beside {
+        reads: Some(Arc::default()),
+        silence: Duration::from_millis(20),
+        ..Served::new().beside()
+    };
+    let (mut near, mut far) = lines(&[DIRECT]);
+    let (_stream, running) = runs(&beside, far.remove(&DIRECT).unwrap());
+    let mut direct = near.remove(&DIRECT).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let (handle, offset, len) = (1, 0, 5);
+    says(&mut direct, (kind::READ, 7), &Read { handle, offset, len }.encode());
+    assert_eq!(direct.reader.next().unwrap().unwrap().stream, 7);
+    drop(direct);
+    assert!(matches!(running.join().unwrap(), Err(Error::Network { .. })));
 }

@@ -243,6 +243,12 @@ impl Reads {
         self.work.notify_all();
     }
 
+    /// Whether an answer is waited for by a connection.
+    pub(crate) fn waits(&self, number: u32) -> bool {
+        let state = lock(&self.state);
+        state.ways.iter().any(|way| way.number == number && way.sent > 0)
+    }
+
     /// How many reads direct connections have left unanswered so far. They are asked for again.
     pub fn left(&self) -> u64 {
         lock(&self.state).left

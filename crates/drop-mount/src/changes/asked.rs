@@ -149,6 +149,14 @@ impl Asked {
         self.work.notify_all();
     }
 
+    /// Whether an answer is waited for by a connection.
+    pub(crate) fn waits(&self, number: u32) -> bool {
+        lock(&self.state)
+            .waiting
+            .values()
+            .any(|waiting| waiting.way == Some(number))
+    }
+
     /// How many changes direct connections have left unanswered so far. They are asked for again.
     pub fn left(&self) -> u64 {
         lock(&self.state).left
