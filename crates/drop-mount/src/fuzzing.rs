@@ -44,7 +44,7 @@ fn changes(rest: &[u8]) {
         assert!(changing::parse(&payload) == Some(Ok(change)));
     }
     if let Ok(answer) = changing::parse_answer(rest) {
-        let payload = changing::encode_answer(&Ok(answer));
+        let payload = changing::encode_answer(&Ok(answer.clone()));
         assert!(!payload.is_empty() && changing::parse_answer(&payload) == Ok(answer));
     }
     if let Some((header, data)) = WriteHeader::parse(rest) {

@@ -19,8 +19,8 @@ use bytes::Bytes;
 
 pub use call::{Call, Cancel, Hook};
 pub use change::{
-    Access, Change, Changed, Conflict, Lock, LockKind, MAX_WRITE, NewTime, OpenHow, Place, RenameHow, Setting,
-    WriteDone, WriteRequest,
+    Access, Change, Changed, Conflict, Lock, LockKind, MAX_WHOLE, MAX_WRITE, NewTime, OpenHow, Place, RenameHow,
+    Setting, WriteDone, WriteRequest,
 };
 pub use error::TreeError;
 pub use lasting::{LastingTree, Lost};

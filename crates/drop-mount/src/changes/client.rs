@@ -136,7 +136,7 @@ impl<T: RemoteTree> RemoteTree for ChangingTree<T> {
         let (answer, control) = (Arc::clone(&slot), Arc::downgrade(&self.control));
         let done = move |result| {
             // What was opened for nobody is closed again.
-            if let Err(Ok(Changed::Opened(opened, _))) = answer.put(result)
+            if let Err(Ok(Changed::Opened(opened, ..))) = answer.put(result)
                 && let Some(control) = control.upgrade()
             {
                 control.close(opened.handle);

@@ -1,13 +1,14 @@
 //! The payloads of the messages. Changes and answers are Protocol Buffers, flat: which of the fields count follows from the first.
 //! A write begins with numbers, big-endian.
 
+use bytes::Bytes;
 use prost::Message as _;
 
 use crate::bulk::message::{code, error};
 use crate::grpc::{convert, proto};
 use crate::tree::{
-    Access, Change, Changed, Conflict, Lock, LockKind, MAX_PATH, MAX_WRITE, NewTime, OpenHow, Opened, Place, RenameHow,
-    Setting, Time, TreeError, TreePath,
+    Access, Change, Changed, Conflict, Lock, LockKind, MAX_PATH, MAX_WHOLE, MAX_WRITE, NewTime, OpenHow, Opened, Place,
+    RenameHow, Setting, Time, TreeError, TreePath,
 };
 
 /// Bytes before the content in a write: `handle: u64, offset: u64, append: u8`.
@@ -46,6 +47,9 @@ struct Wire {
     until: u64,
     #[prost(fixed64, tag = "12")]
     owner: u64,
+    /// Of an open: so much content is wanted with the answer.
+    #[prost(uint32, tag = "13")]
+    whole: u32,
 }
 
 /// A time to be set; empty: now.
@@ -69,6 +73,9 @@ struct WireAnswer {
     run: u64,
     #[prost(message, optional, tag = "5")]
     lock: Option<WireLock>,
+    /// All that an open file holds.
+    #[prost(bytes = "bytes", optional, tag = "6")]
+    whole: Option<Bytes>,
 }
 
 /// What was found of locks.
@@ -118,6 +125,7 @@ pub fn encode(change: &Change) -> Vec<u8> {
             Wire {
                 mode: how.create,
                 how: access | exclusive | truncate,
+                whole: how.whole,
                 ..of(what::OPEN, path)
             }
         }
@@ -203,6 +211,7 @@ fn change_in(wire: Wire) -> Result<Change, TreeError> {
                 create: wire.mode,
                 exclusive: wire.how & EXCLUSIVE != 0,
                 truncate: wire.how & TRUNCATE != 0,
+                whole: wire.whole.min(MAX_WHOLE),
             };
             Change::Open(path()?, how)
         }
@@ -262,15 +271,23 @@ fn change_in(wire: Wire) -> Result<Change, TreeError> {
     })
 }
 
+/// An answer as it is kept for who asks again: without content, which is asked for apart where it does not come.
+pub(super) fn encode_kept(answer: &Result<Changed, TreeError>) -> Vec<u8> {
+    match answer {
+        Ok(Changed::Opened(opened, run, Some(_))) => encode_answer(&Ok(Changed::Opened(*opened, *run, None))),
+        answer => encode_answer(answer),
+    }
+}
+
 /// An answer as a payload.
 pub fn encode_answer(answer: &Result<Changed, TreeError>) -> Vec<u8> {
     let mut wire = WireAnswer::default();
     match answer {
         Ok(Changed::Done) => {}
         Ok(Changed::Attr(attr)) => wire.attr = Some(convert::attr_out(attr)),
-        Ok(Changed::Opened(opened, run)) => {
+        Ok(Changed::Opened(opened, run, whole)) => {
             wire.attr = Some(convert::attr_out(&opened.attr));
-            (wire.handle, wire.run) = (Some(opened.handle), *run);
+            (wire.handle, wire.run, wire.whole) = (Some(opened.handle), *run, whole.clone());
         }
         Ok(Changed::Conflict(found)) => {
             wire.lock = Some(found.map_or_else(WireLock::default, |found| WireLock {
@@ -296,7 +313,13 @@ pub fn parse_answer(payload: &[u8]) -> Result<Changed, TreeError> {
     }
     let attr = wire.attr.as_ref().map(convert::attr_in).transpose()?;
     Ok(match (attr, wire.handle, wire.lock) {
-        (Some(attr), Some(handle), None) => Changed::Opened(Opened { handle, attr }, wire.run),
+        (Some(attr), Some(handle), None) => {
+            let is_whole = |whole: &Bytes| whole.len() as u64 == attr.size && attr.size <= u64::from(MAX_WHOLE);
+            if wire.whole.as_ref().is_some_and(|whole| !is_whole(whole)) {
+                return Err(TreeError::Protocol("not all of the content"));
+            }
+            Changed::Opened(Opened { handle, attr }, wire.run, wire.whole)
+        }
         (Some(attr), None, None) => Changed::Attr(attr),
         (None, None, Some(WireLock { kind: 0, .. })) => Changed::Conflict(None),
         (None, None, Some(WireLock { kind, start, end })) => {

@@ -22,6 +22,7 @@ fn changes() -> Vec<Change> {
         create: Some(0o640),
         exclusive: true,
         truncate: true,
+        whole: MAX_WHOLE,
     };
     let setting = Setting {
         size: Some(0),
@@ -149,6 +150,7 @@ fn answers_read_back() {
         version: 7,
         allocated: 4096,
     };
+    let whole = Some(Bytes::from_static(b"whole"));
     let conflict = Conflict {
         start: 0,
         end: 9,
@@ -157,8 +159,8 @@ fn answers_read_back() {
     for answer in [
         Ok(Changed::Done),
         Ok(Changed::Attr(attr)),
-        Ok(Changed::Opened(Opened { handle: 0, attr }, 0)),
-        Ok(Changed::Opened(Opened { handle: 9, attr }, u64::MAX)),
+        Ok(Changed::Opened(Opened { handle: 0, attr }, 0, None)),
+        Ok(Changed::Opened(Opened { handle: 9, attr }, u64::MAX, whole.clone())),
         Ok(Changed::Conflict(None)),
         Ok(Changed::Conflict(Some(conflict))),
         Err(TreeError::Full),
@@ -168,6 +170,17 @@ fn answers_read_back() {
         assert!(!payload.is_empty());
         assert_eq!(parse_answer(&payload), answer);
     }
+    // Content is as long as the file.
+    let short = Attr { size: 6, ..attr };
+    let odd = Ok(Changed::Opened(Opened { handle: 9, attr: short }, 0, whole));
+    assert!(matches!(
+        parse_answer(&encode_answer(&odd)),
+        Err(TreeError::Protocol(_))
+    ));
+    assert_eq!(
+        parse_answer(&encode_kept(&odd)),
+        Ok(Changed::Opened(Opened { handle: 9, attr: short }, 0, None))
+    );
     assert!(matches!(parse_answer(&[0xff]), Err(TreeError::Protocol(_))));
     assert!(matches!(parse_answer(&[0x08, 99]), Err(TreeError::Protocol(_))));
 }

@@ -145,11 +145,10 @@ impl Serving {
             Wanted::Change(change) => self.change(&change),
             Wanted::Refused(error) => Err(error),
         };
-        let answer = message::encode_answer(&answer);
         if let Some(now) = turn {
-            now.answered(&answer);
+            now.answered(&message::encode_kept(&answer));
         }
-        line.say(kind::CHANGED, tag, &answer)
+        line.say(kind::CHANGED, tag, &message::encode_answer(&answer))
     }
 
     /// Does a change beside what follows.
@@ -204,7 +203,7 @@ impl Serving {
             _ => {}
         }
         let changed = self.own.apply(change)?;
-        if let Changed::Opened(opened, _) = &changed
+        if let Changed::Opened(opened, ..) = &changed
             && !self.handles.add(opened.handle, ServeOptions::default().handles)
         {
             self.own.closed(opened.handle);

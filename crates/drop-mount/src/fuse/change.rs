@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, FileHandle, FopenFlags, INodeNo, OpenFlags, RenameFlags, ReplyOpen, TimeOrNow};
 use rustix::fs::OFlags;
@@ -11,7 +11,8 @@ use super::copies::Source;
 use super::core::Core;
 use super::errno;
 use crate::tree::{
-    Access, Attr, Call, Change, Changed, NewTime, OpenHow, Opened, Place, RenameHow, Setting, Time, TreeError, TreePath,
+    Access, Attr, Call, Change, Changed, Kind, MAX_WHOLE, NewTime, OpenHow, Opened, Place, RenameHow, Setting, Time,
+    TreeError, TreePath,
 };
 
 /// As `open(2)` names it.
@@ -73,7 +74,15 @@ impl Core {
         nodes.update(ino, attr);
         nodes.doubt(ino);
         drop(nodes);
+        self.refresh(ino, attr);
         self.files.own(ino, attr);
+    }
+
+    /// The kernel may be given attributes that came with an answer of another kind. Not of a directory: what is made in it changes it.
+    fn refresh(&self, ino: u64, attr: &Attr) {
+        if let (Kind::File, Some(until)) = (attr.kind, Instant::now().checked_add(self.options.ttl)) {
+            self.nodes().refresh(ino, until);
+        }
     }
 
     /// The number of a name that the kernel knows, where that matters.
@@ -109,16 +118,20 @@ impl Core {
     fn opened_for(&self, thread: u32, ino: u64, flags: OpenFlags) -> Result<(u64, FopenFlags), TreeError> {
         self.settle(thread, Some(ino))?;
         let path = self.path(ino)?;
-        let how = OpenHow {
+        let mut how = OpenHow {
             create: None,
             exclusive: false,
             ..how_of(flags)
         };
+        if how.access == Access::Read && !how.truncate && !self.nodes().may_have_pages(ino) {
+            how.whole = MAX_WHOLE;
+        }
         let opened = match self.change(thread, &Change::Open(path.clone(), how)) {
             // The kernel knows a name that is gone: it is to look again, as it may be about to make the file.
             Err(TreeError::NotFound) => return Err(TreeError::Stale),
             opened => opened?,
         };
+        let whole = opened.whole();
         let (opened, _) = opened.opened()?;
         if !self.nodes().is_same(ino, &opened.attr) {
             self.tree.close(opened.handle);
@@ -132,13 +145,22 @@ impl Core {
         }
         match how.truncate {
             true => self.own(ino, &opened.attr),
-            false => self.saw(ino, &opened.attr),
+            false => {
+                // The kernel lets go of the content by the answer, which does not say that it may keep it.
+                self.learnt(ino, &opened.attr);
+                self.refresh(ino, &opened.attr);
+            }
         }
         let mut to_kernel = flags_of(&path, flags);
         if self.nodes().keep_cache(ino, opened.attr.version) && !how.truncate {
             to_kernel |= FopenFlags::FOPEN_KEEP_CACHE;
         }
-        Ok((self.files.insert(ino, &opened, Source::Peer(None)), to_kernel))
+        let until = Instant::now().checked_add(self.options.ttl);
+        let source = match whole.zip(until) {
+            Some((whole, until)) => Source::Whole(whole, until),
+            None => Source::Peer(None),
+        };
+        Ok((self.files.insert(ino, &opened, source), to_kernel))
     }
 
     /// Makes a file, or opens the one that is there.
@@ -238,7 +260,7 @@ impl Core {
             mtime: asked.times.1.map(new_time),
         };
         if setting == Setting::default() {
-            return self.attr(thread, ino, fh);
+            return Ok(self.attr(thread, ino, fh)?.0);
         }
         let by_handle = fh
             .filter(|_| setting.size.is_some())
@@ -289,6 +311,7 @@ fn how_of(flags: OpenFlags) -> OpenHow {
         create: None,
         exclusive: asked.contains(OFlags::EXCL),
         truncate: asked.contains(OFlags::TRUNC),
+        whole: 0,
     }
 }
 

@@ -11,7 +11,9 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
+use bytes::Bytes;
 use fuser::{BackingId, InitFlags, KernelConfig};
 
 use crate::cache::{Copy, Fill, Key, Store};
@@ -31,6 +33,8 @@ pub enum CopiesBy {
 pub(super) enum Source {
     /// From the peer, and into a copy if there is to be one.
     Peer(Option<Arc<Fill>>),
+    /// All of it has come already, and may be given until then.
+    Whole(Bytes, Instant),
     /// From a copy, by us.
     Copy(Arc<Copy>),
     /// From a copy, by the kernel.

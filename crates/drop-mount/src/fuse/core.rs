@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use fuser::{BackingId, Errno, FileAttr, FileHandle, FileType, FopenFlags, INodeNo, Notifier, ReplyOpen};
 
@@ -102,12 +103,19 @@ impl Core {
 
     /// Takes in what a number is like now, and lets go of what no longer fits.
     pub(super) fn saw(&self, ino: u64, attr: &Attr) {
-        let changed = self.nodes().update(ino, attr);
-        if changed && attr.kind == Kind::File {
-            self.files.changed(ino, attr);
-            self.nodes().doubt(ino);
+        if self.learnt(ino, attr) {
             self.notices.content(ino);
         }
+    }
+
+    /// The same without a word to the kernel. Whether it is to let go of the content.
+    pub(super) fn learnt(&self, ino: u64, attr: &Attr) -> bool {
+        let changed = self.nodes().update(ino, attr) && attr.kind == Kind::File;
+        if changed {
+            self.files.changed(ino, attr);
+            self.nodes().doubt(ino);
+        }
+        changed
     }
 
     pub(super) fn lookup(&self, thread: u32, parent: u64, name: &[u8]) -> Result<FileAttr, TreeError> {
@@ -121,8 +129,13 @@ impl Core {
         Ok(self.show(ino, &attr))
     }
 
-    pub(super) fn attr(&self, thread: u32, ino: u64, fh: Option<u64>) -> Result<FileAttr, TreeError> {
+    /// What a number is like, and how long the kernel may keep that.
+    pub(super) fn attr(&self, thread: u32, ino: u64, fh: Option<u64>) -> Result<(FileAttr, Duration), TreeError> {
         self.settle(thread, Some(ino))?;
+        let (now, ttl) = (Instant::now(), self.options.ttl);
+        if let Some((attr, until)) = self.nodes().take_fresh(ino, now) {
+            return Ok((self.show(ino, &attr), until - now));
+        }
         // The kernel seldom says through which open file it asks.
         let open = fh
             .and_then(|fh| self.files.attr(fh))
@@ -132,12 +145,12 @@ impl Core {
         match (found, open) {
             (Ok(attr), _) if self.nodes().is_same(ino, &attr) => {
                 self.saw(ino, &attr);
-                Ok(self.show(ino, &attr))
+                Ok((self.show(ino, &attr), ttl))
             }
             // The name is gone or means another file; who holds this one open still sees it.
             (Ok(_) | Err(TreeError::NotFound | TreeError::Stale), Some(attr)) => {
                 let attr = self.look_at_open(thread, ino).unwrap_or(attr);
-                Ok(self.show(ino, &attr))
+                Ok((self.show(ino, &attr), ttl))
             }
             (Ok(_), None) => Err(TreeError::Stale),
             (Err(error), _) => Err(error),

@@ -36,6 +36,8 @@ pub(super) struct File {
     handle: u64,
     attr: Mutex<Attr>,
     stream: Mutex<Stream<Reader>>,
+    /// Until when the first read may be answered by what came when it was opened.
+    whole: Mutex<Option<Instant>>,
     way: Way,
     /// Why a write failed that nobody has been told of yet.
     fault: Mutex<Option<TreeError>>,
@@ -104,8 +106,16 @@ impl Files {
 
     /// Takes over an opened file; gives the number that the kernel will use.
     pub(super) fn insert(&self, ino: u64, opened: &Opened, source: Source) -> u64 {
+        let attr = opened.attr;
+        let mut stream = Stream::new(attr.size, attr.version, self.max_window, Arc::clone(&self.budget));
+        let mut whole = None;
         let way = match source {
             Source::Peer(fill) => Way::Peer(fill),
+            Source::Whole(data, until) => {
+                stream.holds(data);
+                whole = Some(until);
+                Way::Peer(None)
+            }
             Source::Copy(copy) => Way::Copy(Mutex::new(Some(copy))),
             Source::Kernel => {
                 // Never asked for anything.
@@ -114,14 +124,13 @@ impl Files {
             }
         };
         let fh = self.next.fetch_add(1, Ordering::Relaxed);
-        let attr = opened.attr;
-        let stream = Stream::new(attr.size, attr.version, self.max_window, Arc::clone(&self.budget));
-        let (attr, stream) = (Mutex::new(attr), Mutex::new(stream));
+        let (attr, stream, whole) = (Mutex::new(attr), Mutex::new(stream), Mutex::new(whole));
         let file = File {
             ino,
             handle: opened.handle,
             attr,
             stream,
+            whole,
             way,
             fault: Mutex::default(),
         };
@@ -212,6 +221,9 @@ impl Files {
             since: Instant::now(),
             _count: Count::new(&self.waiting),
         };
+        if lock(&file.whole).take().is_some_and(|until| until <= Instant::now()) {
+            self.drive(&file, Stream::handle_doubt);
+        }
         self.drive(&file, |stream, steps| stream.handle_read(offset, len, reader, steps));
     }
 

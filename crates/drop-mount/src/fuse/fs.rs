@@ -105,7 +105,7 @@ impl Filesystem for Fs {
     fn getattr(&self, req: &Request, ino: INodeNo, fh: Option<FileHandle>, reply: ReplyAttr) {
         let thread = req.pid();
         self.run(move |core| match core.attr(thread, ino.0, fh.map(|fh| fh.0)) {
-            Ok(attr) => reply.attr(&core.options.ttl, &attr),
+            Ok((attr, ttl)) => reply.attr(&ttl, &attr),
             Err(error) => reply.error(errno(error)),
         });
     }

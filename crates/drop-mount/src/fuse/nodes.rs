@@ -1,6 +1,7 @@
 //! Inode numbers of the mount and the paths they stand for.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use crate::tree::{Attr, TreeError, TreePath};
 
@@ -21,6 +22,8 @@ struct Node {
     place: Option<(u64, Box<[u8]>)>,
     /// The last attributes seen; unknown only for the root before the first look.
     attr: Option<Attr>,
+    /// Until when they may be given to the kernel, which has not got them yet.
+    fresh: Option<Instant>,
     /// Version of what the kernel may have in its page cache.
     cached: Option<u64>,
     /// The version that the kernel reads by itself from a local copy: the number stands for that one alone.
@@ -44,6 +47,7 @@ impl Default for Nodes {
         let root = Node {
             place: None,
             attr: None,
+            fresh: None,
             cached: None,
             pinned: None,
             lookups: 1,
@@ -103,7 +107,7 @@ impl Nodes {
         if let Some(ino) = self.names.remove(&(parent, Box::from(name)))
             && let Some(node) = self.nodes.get_mut(&ino)
         {
-            node.place = None;
+            (node.place, node.fresh) = (None, None);
         }
     }
 
@@ -124,6 +128,8 @@ impl Nodes {
             && let Some(node) = self.nodes.get_mut(&ino)
         {
             node.place.clone_from(&place);
+            // Its names, and when they last changed, are others now.
+            node.fresh = None;
             if let Some(place) = place {
                 self.names.insert(place, ino);
             }
@@ -150,6 +156,7 @@ impl Nodes {
             Node {
                 place: Some(key),
                 attr: Some(*attr),
+                fresh: None,
                 cached: None,
                 pinned: None,
                 lookups: 1,
@@ -162,9 +169,28 @@ impl Nodes {
     pub(super) fn update(&mut self, ino: u64, attr: &Attr) -> bool {
         let changed = self.differs(ino, attr);
         if let Some(node) = self.nodes.get_mut(&ino) {
-            node.attr = Some(*attr);
+            (node.attr, node.fresh) = (Some(*attr), None);
         }
         changed
+    }
+
+    /// The last attributes seen were not for the kernel, which may get them until then.
+    pub(super) fn refresh(&mut self, ino: u64, until: Instant) {
+        if let Some(node) = self.nodes.get_mut(&ino) {
+            node.fresh = Some(until);
+        }
+    }
+
+    /// Such attributes, once: whoever asks a second time wants to know what has happened since. With until when they may be kept.
+    pub(super) fn take_fresh(&mut self, ino: u64, now: Instant) -> Option<(Attr, Instant)> {
+        let node = self.nodes.get_mut(&ino)?;
+        let until = node.fresh.take().filter(|until| now < *until)?;
+        Some((node.attr?, until))
+    }
+
+    /// Whether the kernel may have pages of a file.
+    pub(super) fn may_have_pages(&self, ino: u64) -> bool {
+        self.nodes.get(&ino).is_some_and(|node| node.cached.is_some())
     }
 
     /// Whether the content, as far as it is known, is of another version than this.
@@ -209,10 +235,10 @@ impl Nodes {
         }
     }
 
-    /// The kernel's pages are not to be kept at the next open.
+    /// The kernel's pages are not to be kept at the next open, and attributes are to be asked for.
     pub(super) fn doubt(&mut self, ino: u64) {
         if let Some(node) = self.nodes.get_mut(&ino) {
-            node.cached = None;
+            (node.cached, node.fresh) = (None, None);
         }
     }
 
@@ -251,6 +277,8 @@ impl Nodes {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::tree::{Kind, Time};
 
@@ -344,13 +372,43 @@ mod tests {
     }
 
     #[test]
+    fn attributes_that_the_kernel_lacks_are_given_once_and_while_they_may_be() {
+        let (now, second) = (Instant::now(), Duration::from_secs(1));
+        let mut nodes = Nodes::default();
+        let ino = nodes.remember(ROOT, b"a", &attr(10, 1));
+        let fresh = |nodes: &mut Nodes| nodes.refresh(ino, now + second);
+        assert_eq!(nodes.take_fresh(ino, now), None);
+        fresh(&mut nodes);
+        assert_eq!(nodes.take_fresh(ino, now), Some((attr(10, 1), now + second)));
+        assert_eq!(nodes.take_fresh(ino, now), None);
+        fresh(&mut nodes);
+        assert_eq!(nodes.take_fresh(ino, now + second), None);
+        // Another look, doubt, and another name or none.
+        let changes: [fn(&mut Nodes, u64); 4] = [
+            |nodes, ino| {
+                nodes.update(ino, &attr(10, 2));
+            },
+            |nodes, ino| nodes.doubt(ino),
+            |nodes, _| nodes.rename((ROOT, b"a"), (ROOT, b"b"), false),
+            |nodes, _| nodes.unname(ROOT, b"b"),
+        ];
+        for change in changes {
+            fresh(&mut nodes);
+            change(&mut nodes, ino);
+            assert_eq!(nodes.take_fresh(ino, now), None);
+        }
+    }
+
+    #[test]
     fn pages_are_kept_only_for_the_content_that_they_hold() {
         let mut nodes = Nodes::default();
         let ino = nodes.remember(ROOT, b"a", &attr(10, 1));
         assert!(!nodes.keep_cache(ino, 1));
         assert!(nodes.keep_cache(ino, 1));
         assert!(!nodes.keep_cache(ino, 2));
+        assert!(nodes.may_have_pages(ino));
         nodes.doubt(ino);
+        assert!(!nodes.may_have_pages(ino));
         assert!(!nodes.keep_cache(ino, 2));
         assert!(!nodes.update(ino, &attr(10, 1)));
         assert!(nodes.update(ino, &attr(10, 2)));

@@ -148,6 +148,26 @@ impl<W> Stream<W> {
         }
     }
 
+    /// All of the file has come already, as far as the budget has room for it.
+    pub(super) fn holds(&mut self, data: Bytes) {
+        let Some(hold) = self.budget.take(data.len() as u64) else {
+            return;
+        };
+        self.next_id += 1;
+        self.segments.push_back(Segment {
+            id: self.next_id,
+            start: 0,
+            len: data.len() as u32,
+            chunk: Some(Chunk {
+                data,
+                size: self.size,
+                version: self.version,
+            }),
+            cancel: Cancel::new(),
+            _hold: hold,
+        });
+    }
+
     /// A read of the kernel.
     pub(super) fn handle_read(&mut self, offset: u64, len: u32, who: W, steps: &mut Vec<Step<W>>) {
         let end = offset.saturating_add(u64::from(len)).min(self.size);

@@ -67,6 +67,12 @@ impl Bench {
         who
     }
 
+    fn drive(&mut self, event: impl FnOnce(&mut Stream<usize>, &mut Vec<Step<usize>>)) {
+        let mut steps = Vec::new();
+        event(&mut self.stream, &mut steps);
+        self.apply(steps);
+    }
+
     fn answer(&mut self, at: usize, result: impl FnOnce(Chunk) -> Result<Chunk, TreeError>) {
         let (id, offset, len) = self.fetches.remove(at);
         let end = (offset + u64::from(len)).min(self.size);
@@ -277,4 +283,37 @@ proptest! {
         bench.stream.handle_closed(&mut steps);
         prop_assert_eq!(bench.budget.left(), memory);
     }
+}
+
+#[test]
+fn what_came_at_opening_answers_until_the_file_is_another() {
+    let size = 5000;
+    let whole = || Bytes::from(content(1, 0, size));
+    let mut bench = Bench::new(size, MIB, MIB);
+    bench.stream.holds(whole());
+    bench.read(0, 4096);
+    bench.read(4096, 4096);
+    assert!(bench.fetches.is_empty());
+    assert_eq!(bench.outcomes[0], Some(Ok(content(1, 0, 4096))));
+    assert_eq!(bench.outcomes[1], Some(Ok(content(1, 4096, size))));
+    // It was read to the end, and its memory is free again.
+    assert_eq!(bench.budget.left(), MIB);
+
+    let spoilers: [fn(&mut Bench); 3] = [
+        |bench| bench.drive(|stream, steps| stream.handle_changed(2, 5000, steps)),
+        |bench| bench.drive(Stream::handle_doubt),
+        |bench| bench.drive(|stream, steps| stream.handle_changed(1, 4000, steps)),
+    ];
+    for spoil in spoilers {
+        let mut bench = Bench::new(size, MIB, MIB);
+        bench.stream.holds(whole());
+        spoil(&mut bench);
+        bench.read(0, 4096);
+        assert_eq!(bench.fetches.len(), 1);
+    }
+    // There may be no room for it.
+    let mut bench = Bench::new(size, MIB, size - 1);
+    bench.stream.holds(whole());
+    bench.read(0, 4096);
+    assert_eq!(bench.fetches.len(), 1);
 }

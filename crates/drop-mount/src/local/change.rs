@@ -3,18 +3,19 @@
 //! Directories are resolved as for reading; the last name is then given to a call that does not follow links. No file gets bits
 //! that make programs run as somebody else, and none that has them is changed.
 
-use std::io::IoSlice;
+use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
+use bytes::Bytes;
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::guard::{Homes, stays_inside};
 use super::{LocalTree, Locks, attr_of, fault};
 use crate::tree::{
-    Access, Attr, Change, Changed, Kind, LockKind, MAX_PATH, MAX_WRITE, NewTime, OpenHow, Opened, Place, RemoteTree,
-    RenameHow, Setting, TreeError, TreePath,
+    Access, Attr, Change, Changed, Kind, LockKind, MAX_PATH, MAX_WHOLE, MAX_WRITE, NewTime, OpenHow, Opened, Place,
+    RemoteTree, RenameHow, Setting, TreeError, TreePath,
 };
 
 /// Permissions that can be given.
@@ -22,6 +23,9 @@ const PERMISSIONS: u32 = 0o777;
 
 /// What makes a program run as somebody else.
 const SPECIAL: u32 = 0o6000;
+
+/// As `statfs(2)` names the file system.
+const TMPFS: u64 = 0x0102_1994;
 
 /// How often a file is looked at anew that comes and goes while it is opened.
 const TRIES: u32 = 8;
@@ -36,7 +40,11 @@ impl LocalTree {
             return Err(TreeError::ReadOnly);
         }
         match change {
-            Change::Open(path, how) => self.open_as(path, *how).map(|opened| Changed::Opened(opened, self.run)),
+            Change::Open(path, how) => {
+                let opened = self.open_as(path, *how)?;
+                let whole = self.whole(&opened, how.whole.min(MAX_WHOLE));
+                Ok(Changed::Opened(opened, self.run, whole))
+            }
             Change::Look(handle) => self.look_at(&*self.opened(*handle)?).map(Changed::Attr),
             Change::LookUp(path) => {
                 self.watch_parent(path);
@@ -170,6 +178,22 @@ impl LocalTree {
         }
         // What is there is hidden, or it comes and goes.
         Err(TreeError::Denied)
+    }
+
+    /// All of a small file, if that is in memory: what has to come from a disk would hold up the changes behind this one.
+    fn whole(&self, opened: &Opened, at_most: u32) -> Option<Bytes> {
+        let len = u32::try_from(opened.attr.size)
+            .ok()
+            .filter(|len| (1..=at_most).contains(len))?;
+        let file = self.opened(opened.handle).ok()?;
+        let mut data = vec![0; len as usize];
+        let in_memory = || rustix::fs::fstatfs(&*file).is_ok_and(|of| u64::try_from(of.f_type) == Ok(TMPFS));
+        let mut read = |flags| rustix::io::preadv2(&*file, &mut [IoSliceMut::new(&mut data)], 0, flags);
+        let read = match read(ReadWriteFlags::NOWAIT) {
+            Err(Errno::OPNOTSUPP) if in_memory() => read(ReadWriteFlags::empty()),
+            read => read,
+        };
+        (read == Ok(data.len())).then(|| data.into())
     }
 
     /// The same open file, for writing; another open of it if this one is for reading alone.

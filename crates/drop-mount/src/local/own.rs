@@ -108,7 +108,7 @@ impl Own {
             state.note_object(attr);
         }
         match (change, &done) {
-            (Change::Open(path, _), Ok(Changed::Opened(opened, _))) => {
+            (Change::Open(path, _), Ok(Changed::Opened(opened, ..))) => {
                 state.open.insert(opened.handle, path.clone());
             }
             (Change::Rename(from, to, how), Ok(_)) => state.moved(from, to, *how),
@@ -159,7 +159,7 @@ impl Own {
 
     /// A file that is opened as it is: what it is like is known at the other end from now on.
     fn open(&self, path: &TreePath, opened: Result<Changed, TreeError>) -> Result<Changed, TreeError> {
-        if let Ok(Changed::Opened(opened, _)) = &opened {
+        if let Ok(Changed::Opened(opened, ..)) = &opened {
             let mut state = lock(&self.state);
             state.note(path, Some(&opened.attr));
             state.open.insert(opened.handle, path.clone());

@@ -1,5 +1,5 @@
 use super::*;
-use crate::tree::{Event, RenameHow};
+use crate::tree::{Access, Event, OpenHow, RenameHow};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::sync::mpsc;
@@ -236,4 +236,46 @@ fn homes_stay_where_they_are() {
     let (_dir, tree) = begin(true);
     changed(&tree, Change::MakeDirectory(path(b"users/berta/.ssh"), 0o700)).unwrap();
     changed(&tree, rename("users/anna", "users/anna2", RenameHow::Keep)).unwrap();
+}
+
+#[test]
+fn a_small_file_comes_with_the_answer_to_its_opening_if_that_is_asked_for() {
+    // In memory, so that nothing has to come from a disk.
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let options = LocalOptions {
+        writable: true,
+        floor: 0,
+        ..LocalOptions::default()
+    };
+    let tree = LocalTree::open(dir.path(), options).unwrap();
+    let longest = crate::tree::MAX_WHOLE as usize;
+    for (name, len) in [
+        ("empty", 0),
+        ("small", 5),
+        ("longest", longest),
+        ("longer", longest + 1),
+    ] {
+        std::fs::write(dir.path().join(name), vec![7; len]).unwrap();
+    }
+    let whole = |name: &[u8], access, whole| {
+        let how = OpenHow {
+            access,
+            whole,
+            ..OpenHow::default()
+        };
+        let opened = tree.apply(&Change::Open(path(name), how), &Locks::default()).unwrap();
+        opened.whole().map(|whole| whole.len())
+    };
+    assert_eq!(whole(b"small", Access::Read, 5), Some(5));
+    assert_eq!(whole(b"longest", Access::Read, u32::MAX), Some(longest));
+    for (name, access, at_most) in [
+        (&b"empty"[..], Access::Read, 5),
+        (b"longer", Access::Read, u32::MAX),
+        (b"small", Access::Read, 4),
+        (b"small", Access::Read, 0),
+        // What is open for writing alone is not read.
+        (b"small", Access::Write, 5),
+    ] {
+        assert_eq!(whole(name, access, at_most), None, "{access:?} {at_most}");
+    }
 }

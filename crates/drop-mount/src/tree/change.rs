@@ -3,10 +3,15 @@
 //! A change names what it is about by path, or by a handle that is open. It is done by the side that serves, on the one copy
 //! there is: so exclusive creation, renaming, appending and locks mean what they mean there.
 
+use bytes::Bytes;
+
 use super::{Attr, Opened, Time, TreeError, TreePath};
 
 /// Longest single write, in bytes.
 pub const MAX_WRITE: usize = 512 << 10;
+
+/// Most content that comes with the answer to an open, in bytes.
+pub const MAX_WHOLE: u32 = 16 << 10;
 
 /// A change, or what only those need to know who change something.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +88,8 @@ pub struct OpenHow {
     pub exclusive: bool,
     /// It is emptied.
     pub truncate: bool,
+    /// All of its content is to come with the answer if it has so many bytes at most, [`MAX_WHOLE`] or less, and is in memory.
+    pub whole: u32,
 }
 
 /// Attributes to be set; `None` leaves one as it is.
@@ -168,14 +175,15 @@ pub struct Conflict {
 }
 
 /// What came of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Changed {
     /// It is done.
     Done,
     /// It is done, and this is what became of it.
     Attr(Attr),
-    /// The open file. The number is of the run of the serving side: another one may have lost what was not on the disk.
-    Opened(Opened, u64),
+    /// The open file. The number is of the run of the serving side: another one may have lost what was not on the disk. The bytes are
+    /// all of its content, read after the attributes, where [`OpenHow::whole`] asked for that.
+    Opened(Opened, u64, Option<Bytes>),
     /// The lock that is in the way, if there is one.
     Conflict(Option<Conflict>),
 }
@@ -192,8 +200,16 @@ impl Changed {
     /// The open file, of an answer that must hold it.
     pub fn opened(self) -> Result<(Opened, u64), TreeError> {
         match self {
-            Self::Opened(opened, run) => Ok((opened, run)),
+            Self::Opened(opened, run, _) => Ok((opened, run)),
             _ => Err(TreeError::Protocol("an answer without a handle")),
+        }
+    }
+
+    /// The content that came with an open file.
+    pub fn whole(&self) -> Option<Bytes> {
+        match self {
+            Self::Opened(_, _, whole) => whole.clone(),
+            _ => None,
         }
     }
 }
@@ -208,7 +224,7 @@ pub struct WriteRequest {
     /// Whether they belong at the end of the file, wherever that is, and not at `offset`.
     pub append: bool,
     /// The bytes, [`MAX_WRITE`] at most.
-    pub data: bytes::Bytes,
+    pub data: Bytes,
 }
 
 /// Takes the answer of a write: what the file is like afterwards.

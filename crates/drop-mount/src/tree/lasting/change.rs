@@ -137,7 +137,7 @@ impl Shared {
             state.stamps.saw(attr);
         }
         match (change, &changed) {
-            (Change::Open(path, how), Changed::Opened(opened, run)) => {
+            (Change::Open(path, how), Changed::Opened(opened, run, whole)) => {
                 state.next += 1;
                 let handle = state.next;
                 let file = File {
@@ -151,7 +151,7 @@ impl Shared {
                 state.files.insert(handle, file);
                 state.stamps.join(&opened.attr);
                 let opened = Opened { handle, ..*opened };
-                return Ok(Changed::Opened(opened, *run));
+                return Ok(Changed::Opened(opened, *run, whole.clone()));
             }
             (Change::Rename(from, to, how), _) => {
                 let moved = |path: &TreePath| how.moves(path, from, to);
