@@ -8,6 +8,7 @@
 //! through the relay meanwhile, and if no attempt succeeds.
 
 mod attempt;
+mod pauses;
 mod port;
 
 use std::fmt;
@@ -22,6 +23,7 @@ use sealway_session::attach::WINDOW;
 use sealway_session::handshake::Role;
 
 use self::attempt::Attempt;
+use self::pauses::Pauses;
 use self::port::Gathered;
 use super::connection::{Connection, MAX_CONNECTIONS};
 use super::listen::attend;
@@ -38,8 +40,7 @@ const ANSWERING: Duration = Duration::from_secs(10);
 /// How long both dial.
 const DIALLING: Duration = Duration::from_secs(6);
 
-/// Pause before the next attempt after a path has died, and after an attempt without success; the latter is doubled each time.
-const AFTER_LOSS: Duration = Duration::from_secs(1);
+/// Pause before the next attempt after one without success; doubled each time.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// Attempts without success, one after the other, after which no more are made.
@@ -204,6 +205,7 @@ impl Direct {
             attempt: Attempt::None,
             number: 0,
             failures: 0,
+            pauses: Pauses::default(),
             live: 0,
             mapped: None,
             next: begins.then(Instant::now),
@@ -253,6 +255,7 @@ struct Looking<'a> {
     /// The number of the last attempt.
     number: u32,
     failures: u32,
+    pauses: Pauses,
     /// Direct connections that stand.
     live: u32,
     /// What a router was asked for, for the attempt at hand or the path that came of it.
@@ -328,6 +331,7 @@ impl Looking<'_> {
 
     fn joined(&mut self) {
         self.live += 1;
+        self.pauses.begun(Instant::now());
         (self.failures, self.next, self.attempt) = (0, None, Attempt::None);
     }
 
@@ -337,7 +341,8 @@ impl Looking<'_> {
         if self.live > 0 {
             return false;
         }
-        self.again(AFTER_LOSS);
+        let pause = self.pauses.over(Instant::now());
+        self.again(pause);
         true
     }
 
