@@ -325,6 +325,45 @@ fn every_failure_is_told_to_programs_once() {
 }
 
 #[test]
+fn a_code_in_place_of_a_folder_is_told_where_it_goes() {
+    let place = Place::with_tree();
+    for (words, hint) in [
+        (&["receive", "--yes", "7-castle-lemon"][..], "`sealway receive`"),
+        (
+            &["receive", "--yes", "--output", "7-castle-lemon-opera"],
+            "`sealway receive`",
+        ),
+        (&["send", "7-castle-lemon-opera"], "`sealway receive`"),
+        (&["mount", "7-castle-lemmon-opera"], "`sealway mount MOUNTPOINT`"),
+        (&["share", "7-castle-lemon-opera"], "`sealway mount MOUNTPOINT`"),
+        (
+            &["pair", "7-castle-lemon-opera", "@mount"],
+            "`sealway pair --join DIR MOUNTPOINT`",
+        ),
+    ] {
+        let output = place.command(words).output().unwrap();
+        let said = text(&output);
+        assert!(
+            said.contains("this looks like a code") && said.contains(hint),
+            "{words:?} {said}"
+        );
+    }
+    // Other names are no codes.
+    for words in [
+        &["receive", "--yes", "2024-invoices"][..],
+        &["mount", "missing"],
+        &["send", "missing"],
+    ] {
+        let output = place.command(words).output().unwrap();
+        assert!(
+            !output.status.success() && !text(&output).contains("code"),
+            "{}",
+            text(&output)
+        );
+    }
+}
+
+#[test]
 fn a_code_of_a_wrong_length_is_refused_before_anything_is_sent() {
     let place = Place::with_tree();
     for code in ["7-castle-lemon", "7-castle-lemon-opera-castle"] {

@@ -98,6 +98,16 @@ impl CodePhrase {
         Ok(CodePhrase { nameplate, words })
     }
 
+    /// Whether a text that stands somewhere else was probably meant for a phrase: a number and words of the list, perhaps with slips.
+    pub fn is_meant(text: &str) -> bool {
+        match Self::parse(text) {
+            Ok(_) => true,
+            Err(CodeError::WordCount { got }) => got > 0,
+            Err(CodeError::UnknownWord { position, .. }) => position > 1,
+            Err(_) => false,
+        }
+    }
+
     /// The number, which is public.
     pub const fn nameplate(&self) -> u32 {
         self.nameplate
@@ -221,6 +231,30 @@ impl StdError for CodeError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_phrase_in_the_wrong_place_is_told_from_a_name() {
+        for meant in [
+            "7-castle-lemon-opera",
+            "7-castle-lemon",
+            "7 Castle",
+            "7-castle-lemmon-opera",
+        ] {
+            assert!(CodePhrase::is_meant(meant), "{meant}");
+        }
+        for name in [
+            "",
+            "7",
+            "2024",
+            "2024-invoices",
+            "castle-lemon-opera",
+            "out",
+            "./7-castle",
+            "a-castle",
+        ] {
+            assert!(!CodePhrase::is_meant(name), "{name}");
+        }
+    }
 
     #[test]
     fn what_is_shown_is_read_again() {

@@ -4,15 +4,23 @@
 //! transfer, ends the question, and what was typed is wiped.
 
 use std::io::Stdin;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use sealway_drop::Error;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::typing::{Line, Typed};
+use sealway_session::code::CodePhrase;
 use zeroize::Zeroizing;
 
 use super::asking::{ask, read, say};
+
+/// What to say of a path that is not there and is probably the code of the other end, for which `command` asks.
+pub(super) fn in_place_of(path: &Path, command: &str) -> Option<String> {
+    let is_code = path.to_str().is_some_and(CodePhrase::is_meant);
+    is_code.then(|| format!("this looks like a code: `{command}` asks for it"))
+}
 
 /// How the terminal was set before a code was asked for.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);

@@ -15,6 +15,7 @@ use sealway_drop_transfer::receive::{Options, pull, receive};
 use sealway_drop_transfer::taking::Taking;
 
 use super::asking;
+use super::code;
 use super::consent::Asking;
 use super::events::Events;
 use super::send::{ended, resume_hint};
@@ -120,13 +121,14 @@ pub(super) fn conflict(said: Option<ConflictWord>) -> Option<Conflict> {
 /// Makes the folder that is to be received into, if that is wanted.
 pub(super) fn make(folder: &Path, wanted: bool, asks: bool, cancel: &Cancel) -> Result<(), Problem> {
     let shown = Escaped(folder.as_os_str().as_encoded_bytes());
+    let code = code::in_place_of(folder, "sealway receive");
     let wanted = wanted || {
         let question = format!("{shown} is not there; make it? [y/N] ");
-        asks && asking::yes(&question, cancel)?
+        code.is_none() && asks && asking::yes(&question, cancel)?
     };
     if !wanted {
         let problem = Problem::new(Exit::Usage, format!("cannot receive into {shown}: it is not there"));
-        return Err(problem.hint("--create makes it"));
+        return Err(problem.hint(code.as_deref().unwrap_or("--create makes it")));
     }
     std::fs::create_dir_all(folder)
         .map_err(|error| Problem::new(Exit::Storage, format!("cannot make {shown}: {error}")))

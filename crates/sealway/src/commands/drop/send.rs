@@ -12,6 +12,7 @@ use sealway_drop_transfer::progress::Progress;
 use sealway_drop_transfer::send::Options;
 use sealway_drop_transfer::source::{self, Scan, ScanOptions, Spool};
 
+use super::code::in_place_of;
 use super::events::Events;
 use super::session::{Met, confirm, meet, through_grpc, ways};
 use super::stop_on_signal;
@@ -94,7 +95,12 @@ fn look(options: &Send, cancel: &Cancel) -> Result<(Vec<PathBuf>, Scan), Problem
         }
         let mut scan = ScanOptions::default();
         scan.follow_top = options.follow;
-        let found = source::scan(&options.paths, scan, &mut |_| {}).map_err(Error::from)?;
+        let code = |path: &PathBuf| match path.symlink_metadata() {
+            Ok(_) => None,
+            Err(_) => in_place_of(path, "sealway receive"),
+        };
+        let wrong = |error| Problem::from(Error::from(error)).hint_if(options.paths.iter().find_map(code));
+        let found = source::scan(&options.paths, scan, &mut |_| {}).map_err(wrong)?;
         return Ok((options.paths.clone(), found));
     }
     if options.paths.len() > 1 {

@@ -12,6 +12,7 @@ use sealway_drop_mount::cache::CacheOptions;
 use sealway_drop_mount::fuse::MountOptions;
 use sealway_drop_mount::sharing::{self, Options, Ready, Telling};
 
+use super::code::in_place_of;
 use super::events::Events;
 use super::session::{Prepared, ask_again, confirm, prepare, ways};
 use super::stop_on_signal;
@@ -159,7 +160,13 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
             Ok(_) => return Err(wrong(&" is no folder")),
             // A mount whose program was killed stands there. Mounting takes it away if it was one of ours.
             Err(error) if mounted && error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => {}
-            Err(error) => return Err(wrong(&format_args!(": {error}"))),
+            Err(error) => {
+                let command = match end {
+                    End::Pairer | End::Joiner => "sealway pair --join DIR MOUNTPOINT",
+                    _ => "sealway mount MOUNTPOINT",
+                };
+                return Err(wrong(&format_args!(": {error}")).hint_if(in_place_of(folder, command)));
+            }
         }
     }
     if let (Some(shared), Some(mounted)) = (&sharing.share, &sharing.mount) {
