@@ -5,6 +5,7 @@
 pub mod headline;
 pub mod rank;
 mod shown;
+pub mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -54,7 +54,7 @@ pub fn capture(root: &Path) -> Machine {
     }
 }
 
-/// What a reader must know about a machine before any window: shared CPUs, a quota, the clock, counters, clock policy.
+/// What a reader must know about a machine before any window: shared CPUs, a quota, the clock, clock policy.
 ///
 /// `cpus` is the number of CPUs usable at once. What windows show comes from the runner instead.
 pub fn warnings(machine: &Machine, clock_facts: &ClockFacts, cpus: u32) -> Vec<Warning> {
@@ -78,12 +78,6 @@ pub fn warnings(machine: &Machine, clock_facts: &ClockFacts, cpus: u32) -> Vec<W
         clock_facts,
         fact("kernel.clocksource").and_then(Value::as_str),
     ));
-    let closed = fact("kernel.perf_event_paranoid")
-        .and_then(Value::as_i64)
-        .is_some_and(|level| level > 2);
-    if closed || fact("kernel.cycle_counter").and_then(Value::as_bool) == Some(false) {
-        found.push(WarningCode::NoCycleCounter.warn("machine", ""));
-    }
     if let Some(name) = fact("cpu.governor")
         .and_then(Value::as_str)
         .filter(|name| *name != "performance")

@@ -13,6 +13,7 @@ pub mod json;
 mod listing;
 pub mod live;
 mod model;
+mod notes;
 mod published;
 pub mod schema;
 mod standings;

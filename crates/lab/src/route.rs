@@ -39,6 +39,10 @@ pub use guest::Guest;
 pub(crate) use half::Served;
 pub use stack::Stack;
 
+/// What a stack is, for readers who meet the word for the first time.
+pub(crate) const WHAT_A_STACK_IS: &str = "A stack is what carries bytes from the client to the server: a proxy protocol, which says where \
+    they go, over TCP or what looks like web traffic, and mostly TLS or a cipher of its own, which seals them.";
+
 use crate::link::Relay;
 use crate::measure::cpu::Method;
 use crate::peer::{Folder, Peer, PeerError, proc};

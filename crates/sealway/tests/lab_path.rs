@@ -308,7 +308,7 @@ fn transports_are_measured_with_the_cost_of_each_process() {
         ours["config"]["vless-tcp client"]["inbounds"][0]["protocol"],
         "dokodemo-door"
     );
-    for words in ["vless-tcp, 1 stream down", "s/GB", "client"] {
+    for words in ["VLESS over TCP (vless-tcp), 1 download", "s/GB", "client"] {
         assert!(ran.stderr.contains(words), "{}", ran.stderr);
     }
 }

@@ -7,8 +7,9 @@ use super::gpu::ROUTED;
 use super::gpu::node::NODE;
 use super::{GPU_SHARE, LOOPBACK, NAME};
 use crate::format::{count, sig3_or, size, times};
+use crate::lens::headline::winner;
 use crate::lens::{
-    Axis, Headline, Layout, Lens, OURS, Parameter, Part, Place, Plot, Scope, Shown, operation, position,
+    Axis, Headline, Layout, Lens, OURS, Parameter, Part, Place, Plot, Scope, Shown, operation, position, words,
 };
 use crate::packets::gpu::GPU;
 use crate::result::{Case, ResultRow};
@@ -44,16 +45,25 @@ const CPU_PER_GB: Shown =
 const SETUP_TIME: Shown = Shown::new("setup_time", 1e6, "us", "us").called("time").related();
 const OVERHEAD: Shown = Shown::new("overhead", 100.0, "%", "overhead, %").called("overhead");
 
-static MIX: [Shown; 4] = [RATE, CONTENTS, WIRE, SHARE];
-static BY_BATCH: [Shown; 6] = [RATE, BATCH_P50, BATCH_P99, PACKET_P50, PACKET_P99, SHARE];
-static ONE_SIZE: [Shown; 1] = [RATE];
-static SOCKETS: [Shown; 4] = [
+static MIX: [Shown; 5] = [RATE, CONTENTS, WIRE, SHARE, Shown::ENERGY_PER_OP];
+static BY_BATCH: [Shown; 7] = [
+    RATE,
+    BATCH_P50,
+    BATCH_P99,
+    PACKET_P50,
+    PACKET_P99,
+    SHARE,
+    Shown::ENERGY_PER_OP,
+];
+static ONE_SIZE: [Shown; 2] = [RATE, Shown::ENERGY_PER_OP];
+static SOCKETS: [Shown; 5] = [
     Shown::new("rate", 1e-6, "10^6/s", "10^6 messages/s").related(),
     Shown::new("throughput", 8e-9, "Gbit/s", "contents, Gbit/s"),
     CPU_PER_OP,
     CPU_PER_GB,
+    Shown::ENERGY_PER_OP,
 ];
-static SET_UP: [Shown; 1] = [SETUP_TIME];
+static SET_UP: [Shown; 2] = [SETUP_TIME, Shown::ENERGY_PER_OP];
 
 pub(super) static LENS: Lens = Lens {
     about: "BIP324",
@@ -69,8 +79,19 @@ pub(super) static LENS: Lens = Lens {
         Parameter::number("threads", 1, "threads"),
     ],
     figures: &[
-        RATE, CONTENTS, WIRE, BATCH_P50, BATCH_P99, PACKET_P50, PACKET_P99, CPU_PER_OP, CPU_PER_GB, SETUP_TIME,
-        OVERHEAD, SHARE,
+        RATE,
+        CONTENTS,
+        WIRE,
+        BATCH_P50,
+        BATCH_P99,
+        PACKET_P50,
+        PACKET_P99,
+        CPU_PER_OP,
+        CPU_PER_GB,
+        SETUP_TIME,
+        OVERHEAD,
+        SHARE,
+        Shown::ENERGY_PER_OP,
     ],
     colours: &["aws-lc-rs", NAME],
     case,
@@ -144,13 +165,33 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// A case in a few words: `pair mix x4096, 1000 connections, 20 % decoys`.
+/// What is measured, in plain words.
+fn deed(op: &str) -> &str {
+    match op {
+        NODE => "seal and open",
+        LOOPBACK => "two ends over TCP",
+        CROWD => "many ends over TCP",
+        "key" => "a key pair",
+        "ecdh" => "a shared secret",
+        "key-schedule" => "keys from the secret",
+        "agree" => "the secret and keys",
+        "handshake" => "a whole handshake",
+        other => words::deed(other),
+    }
+}
+
+/// A case in a few words: `seal and open mixed sizes, 4096 at once, 1000 connections, 20 % decoys`.
 fn case(case: &Case) -> String {
     let facts = Facts::of(case);
     if ONCE.contains(&facts.op) {
-        return facts.op.to_owned();
+        return deed(facts.op).to_owned();
     }
-    let mut text = format!("{} {} x{}", facts.op, facts.size(), facts.batch);
+    let sizes = words::sizes(facts.sizes);
+    let mut text = match facts.op {
+        LOOPBACK | CROWD => format!("{}, {sizes}", deed(facts.op)),
+        op => format!("{} {sizes}", deed(op)),
+    };
+    text.push_str(&format!(", {} at once", facts.batch));
     if OPS.contains(&facts.op) || facts.op == CROWD {
         text.push_str(&format!(", {}", facts.connections()));
     }
@@ -257,14 +298,20 @@ fn place(_: &Scope<'_>, _: usize, case: &Case) -> Vec<Place> {
     places
 }
 
-/// Who is who.
+/// What is what, and who is who.
 fn intro(scope: &Scope<'_>) -> String {
-    if scope.rows.iter().any(|row| row.metric == GPU_SHARE) {
-        return format!(
+    const WHAT: &str = "BIP324 is how Bitcoin nodes seal what they send. A pair is a packet sealed at one end and opened at the \
+                        other; the mix has packets of many sizes, most of them short; x256 means 256 packets at once.";
+    let who = if scope.rows.iter().any(|row| row.metric == GPU_SHARE) {
+        format!(
             "{OURS} is the processor alone; the others have a GPU beside it, for all packets or for as many as pay."
-        );
-    }
-    format!("Only {OURS} works on a batch at once; {OURS}:single is our engine packet by packet, the others are peers.")
+        )
+    } else {
+        format!(
+            "Only {OURS} works on a batch at once; {OURS}:single is our engine packet by packet, the others are peers."
+        )
+    };
+    format!("{WHAT} {who}")
 }
 
 /// The row of a case on the mix.
@@ -398,18 +445,14 @@ fn overhead(scope: &Scope<'_>) -> Option<String> {
 
 fn headline(scope: &Scope<'_>) -> Option<Headline> {
     let row = find(scope, OURS, "pair", 0).or_else(|| scope.of(OURS, RATE.metric).next())?;
-    let what = if row.case.text("op") == Some("pair") {
-        "pairs"
-    } else {
-        "packets"
-    };
     let rate = RATE.number(row, "inf");
     let answer = format!(
-        "{OURS} moves {rate} million BIP324 {what} a second ({}).",
+        "{OURS} moves {rate} million BIP324 packets a second ({}).",
         case(&row.case)
     );
-    let detail = "A pair is a packet sealed at one end and opened at the other, with its length, header and rekeying.";
-    let over = |name: &str| format!("over {name}, the best peer, packet by packet");
-    let headline = Headline::new(scope.run, answer, "BIP324", "many packets at once", "no peer took part");
+    let detail = "Each packet comes with its length, header and rekeying.";
+    let over = |name: &str| format!("the rate of {name}, the best peer, which works packet by packet");
+    let note = "for BIP324, the sealed transport of Bitcoin nodes, with many packets at once";
+    let headline = Headline::new(scope.run, answer, &winner(row), note, "no peer took part");
     Some(headline.detail(detail.to_owned()).ahead(scope.run, row, over))
 }

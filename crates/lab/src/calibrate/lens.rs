@@ -28,10 +28,12 @@ pub(super) static LENS: Lens = Lens {
         Shown::new(COST, 1.0, "CPU s/GB", "s/GB")
             .called("CPU of both ends")
             .related(),
+        Shown::ENERGY_PER_BYTE,
         Shown::new("rate", 1.0, "1/s", "rate 1/s").related(),
         Shown::new("latency_p50", US, "us", "p50 us").related(),
         Shown::new("latency_p99", US, "us", "p99 us").related(),
         Shown::new("cpu_per_op", US, "us", "CPU us").related(),
+        Shown::ENERGY_PER_OP,
     ],
     colours: &[iperf3::NAME, wrk::NAME],
     case,
@@ -208,6 +210,7 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
         &format!("{} took no part", words.peer),
     );
     let detail: Vec<String> = said.map(|(_, text)| text).collect();
-    let headline = headline.detail(detail.join(" "));
+    let mut headline = headline.detail(detail.join(" "));
+    headline.label = "Measured";
     Some(headline.ahead(scope.run, row, |name| format!("of the rate of {name}")))
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Surroundings;
-use crate::measure::clock;
+use crate::measure::{clock, energy};
 use crate::run::{Mark, Outcome};
 
 /// How a finding stands.
@@ -89,7 +89,7 @@ pub fn examine(around: &Surroundings, outcome: &Outcome) -> Vec<Finding> {
         quota(around, outcome),
         governor(around),
         power(around),
-        counters(around),
+        energy(around),
         peers(around),
     ]
 }
@@ -305,23 +305,14 @@ fn power(around: &Surroundings) -> Finding {
     }
 }
 
-fn counters(around: &Surroundings) -> Finding {
-    const NAME: &str = "cycle-counter";
-    if fact(around, "kernel.cycle_counter").and_then(Value::as_bool) == Some(false) {
-        return finding(
-            NAME,
-            State::Attention,
-            "this machine shows none, as is usual in a virtual machine",
-        )
-        .advise("Cycles per byte are left out; times and ratios are not affected.", "");
-    }
-    match fact(around, "kernel.perf_event_paranoid").and_then(Value::as_i64) {
-        None => finding(NAME, State::Unknown, "the system does not tell"),
-        Some(level @ ..=1) => finding(NAME, State::Ok, format!("open (perf_event_paranoid {level})")),
-        Some(2) => finding(NAME, State::Ok, "open for user code (perf_event_paranoid 2)"),
-        Some(level) => finding(NAME, State::Attention, format!("closed (perf_event_paranoid {level})")).advise(
-            "Cycles per byte are left out; times and ratios are not affected.",
-            "sudo sysctl kernel.perf_event_paranoid=1",
+fn energy(around: &Surroundings) -> Finding {
+    const NAME: &str = "energy";
+    match text_fact(around, "host.energy") {
+        None => finding(NAME, State::Unknown, "no counter shows, as is usual in a virtual machine"),
+        Some("open") => finding(NAME, State::Ok, "the processor packages tell theirs"),
+        Some(_) => finding(NAME, State::Unknown, "only root may read the counters of the packages (CVE-2020-8694)").advise(
+            "Joules are left out; nothing else changes. This lets all users of the machine read them until its next start:",
+            energy::OPEN,
         ),
     }
 }

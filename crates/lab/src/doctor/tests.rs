@@ -126,7 +126,7 @@ impl Observer for Quiet {
 fn good() -> Surroundings {
     let facts = json!({
         "build.debug_assertions": false, "build.profile": "release, opt-level 3", "kernel.clocksource": "tsc",
-        "cpu.governor": "performance", "kernel.perf_event_paranoid": 1, "kernel.cycle_counter": true,
+        "cpu.governor": "performance", "host.energy": "open",
     });
     let facts: BTreeMap<String, Value> = serde_json::from_value(facts).unwrap();
     Surroundings {
@@ -302,16 +302,7 @@ fn findings_of_the_surroundings() {
         ("kernel.clocksource", json!("hpet"), ("clocksource", State::Attention)),
         ("cpu.governor", json!("powersave"), ("governor", State::Attention)),
         ("host.power", json!("battery"), ("power", State::Attention)),
-        (
-            "kernel.perf_event_paranoid",
-            json!(4),
-            ("cycle-counter", State::Attention),
-        ),
-        (
-            "kernel.cycle_counter",
-            json!(false),
-            ("cycle-counter", State::Attention),
-        ),
+        ("host.energy", json!("closed"), ("energy", State::Unknown)),
         ("cgroup.cpus", json!(1.5), ("quota", State::Attention)),
     ] {
         let mut around = good();

@@ -1,6 +1,7 @@
 //! How the figures of `files` are read.
 
 use crate::format::sig3_or;
+use crate::lens::headline::winner;
 use crate::lens::{Headline, Lens, OURS, Parameter, Part, Place, Plot, Scope, Shown};
 use crate::load::lens::finding;
 use crate::result::{Case, ResultRow};
@@ -13,13 +14,14 @@ const LINKED: &str = "From the start of a command to the end of the receiver, st
                       both ends and all. The emulation is in no subject's figure; names that end in -plain encrypt nothing.";
 
 const MIB: f64 = 1.0 / (1024.0 * 1024.0);
-static FIGURES: [Shown; 14] = [
+static FIGURES: [Shown; 15] = [
     Shown::new("throughput", 1e-9, "GB/s", "GB/s").related(),
     Shown::new("throughput_synced", 1e-9, "GB/s", "synced GB/s"),
     Shown::new("setup_time", 1e3, "ms", "first byte ms").related(),
     Shown::new("total_time", 1e3, "ms", "all ms"),
     Shown::new("rate", 1.0, "1/s", "rate 1/s").related(),
     Shown::new("cpu_per_gb", 1.0, "s/GB", "s/GB").related(),
+    Shown::ENERGY_PER_BYTE,
     Shown::new("cpu_per_gb_sender", 1.0, "s/GB", "sender"),
     Shown::new("cpu_per_gb_receiver", 1.0, "s/GB", "receiver"),
     Shown::new("cpu_per_gb_relay", 1.0, "s/GB", "relay"),
@@ -53,6 +55,10 @@ pub(super) static LENS: Lens = Lens {
     finding: |scope, family| finding(&FIGURES, &["throughput", "setup_time", "rate"], scope, family),
     headline,
     endless: ">2s",
+    scenarios: &[
+        ("one big file", "One big file"),
+        ("many small files", "Many small files"),
+    ],
     parts: &[Part {
         id: "files-section",
         figure: super::NAME,
@@ -119,14 +125,30 @@ fn amount(bytes: i64) -> String {
     }
 }
 
-/// A case in a few words: `send file memory`.
+/// A case in a few words: `one file of 1.07 GB, in memory`.
 fn case(case: &Case) -> String {
     let text = |name| case.text(name).unwrap_or_default();
-    let mut words = format!("{} {} {}", text("way"), text("shape"), text("place"));
-    if text("suite") != "default" {
-        words.push_str(&format!(" {}", text("suite")));
-    }
-    words
+    let what = match text("shape") {
+        "small" => "many small files".to_owned(),
+        "tree" => "a tree of files".to_owned(),
+        "byte" => "one byte".to_owned(),
+        _ => format!("one file of {}", amount(case.int("total").unwrap_or(0))),
+    };
+    let way = match text("way") {
+        "grpc" => " through gRPC",
+        "mount-read" => " read through a mount",
+        "mount-random" => " read at random through a mount",
+        _ => "",
+    };
+    let place = match text("place") {
+        "memory" => ", in memory".to_owned(),
+        other => format!(", on {other}"),
+    };
+    let suite = match text("suite") {
+        "default" => String::new(),
+        suite => format!(", {suite}"),
+    };
+    format!("{what}{way}{place}{suite}")
 }
 
 /// Our program with one big file, in memory if that was measured.
@@ -147,8 +169,13 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
         format!("{seconds} s of CPU time for each GB, both ends together. ")
     });
     let answer = format!("{OURS} moves {rate} GB/s from start to end ({}).", case(&row.case));
-    let which = format!("{rate} GB/s");
-    let headline = Headline::new(scope.run, answer, &which, &title(&row.case), "no peer took part");
+    let note = match row.case.text("suite") {
+        Some("default") | None => {
+            "to move files from one machine to another, each program with its own cipher".to_owned()
+        }
+        Some(suite) => format!("to move files from one machine to another, sealed by {suite}"),
+    };
+    let headline = Headline::new(scope.run, answer, &winner(row), &note, "no peer took part");
     let over = |name: &str| format!("the rate of {name}, the fastest peer there");
     Some(headline.detail(format!("{cost}{INTRO}")).ahead(scope.run, row, over))
 }

@@ -2,7 +2,7 @@
 
 use crate::format::{count, list_range, times};
 use crate::lens::rank::{Speed, speed};
-use crate::result::{ResultRow, RunResult};
+use crate::result::{Case, ResultRow, RunResult};
 
 /// What stands where there is no answer.
 pub const UNKNOWN: &str = "not known";
@@ -14,6 +14,8 @@ pub struct Headline {
     pub answer: String,
     /// The others beside it; empty when there are none.
     pub detail: String,
+    /// What stands before the choice: `Use`, unless there is none to make.
+    pub label: &'static str,
     /// The choice in a few characters.
     pub which: String,
     /// What it is the choice for.
@@ -26,6 +28,8 @@ pub struct Headline {
     pub sure: String,
     /// What the certainty rests on.
     pub sure_note: String,
+    /// The cases and subjects whose windows it rests on: what disturbed one of these touches the answer.
+    pub rests_on: Vec<(Case, String)>,
 }
 
 impl Headline {
@@ -35,12 +39,14 @@ impl Headline {
         Headline {
             answer,
             detail: String::new(),
+            label: "Use",
             which: which.to_owned(),
             which_note: which_note.to_owned(),
             lead: unknown(),
             lead_note: lead_note.to_owned(),
             sure: unknown(),
             sure_note: rounds(run, run.plan.rounds),
+            rests_on: Vec::new(),
         }
     }
 
@@ -54,7 +60,9 @@ impl Headline {
     /// The same with the lead of a row, as speed with its interval; `note` says of the name of the other what the lead is over.
     #[must_use]
     pub fn ahead(mut self, run: &RunResult, row: &ResultRow, note: impl FnOnce(&str) -> String) -> Headline {
+        self.rests_on.push((row.case.clone(), row.subject.clone()));
         if let Some(speed) = speed(row) {
+            self.rests_on.push((row.case.clone(), speed.to.to_owned()));
             self.lead = times(speed.estimate);
             self.lead_note = note(speed.to);
             self.sure = sure(&speed).to_owned();
@@ -78,17 +86,29 @@ fn rounds(run: &RunResult, used: u32) -> String {
 fn sure(speed: &Speed<'_>) -> &'static str {
     match speed.verdict {
         "faster" | "slower" if speed.interval => "95 % sure",
-        "faster" | "slower" => "few rounds",
+        "faster" | "slower" => "likely: few rounds",
         "same" => "no difference",
         _ => "not decided",
     }
 }
 
-/// How many rows are noisy.
+/// Who is better of a row's subject and the one that it stands to: both names where they are not told apart.
+pub fn winner(row: &ResultRow) -> String {
+    let Some(speed) = speed(row) else {
+        return row.subject.clone();
+    };
+    match speed.verdict {
+        "faster" => row.subject.clone(),
+        "slower" => speed.to.to_owned(),
+        _ => format!("{} or {}", row.subject, speed.to),
+    }
+}
+
+/// How many figures are noisy.
 pub fn noise(run: &RunResult) -> String {
     let noisy = |row: &&ResultRow| row.flags.iter().any(|flag| flag == "noisy" || flag == "unusable");
     match run.results.iter().filter(noisy).count() {
-        0 => "no row noisy".to_owned(),
-        marked => format!("{marked} of {} noisy", count(run.results.len(), "row")),
+        0 => "no figure noisy".to_owned(),
+        marked => format!("{marked} of {} noisy", count(run.results.len(), "figure")),
     }
 }

@@ -33,6 +33,14 @@ impl Shown {
         }
     }
 
+    /// Energy of the processor packages for each byte, as joules a GiB.
+    pub const ENERGY_PER_BYTE: Shown =
+        Shown::new("energy_per_byte", (1u32 << 30) as f64, "J/GiB", "J/GiB").called("energy of the processor packages");
+
+    /// The same for each operation, as joules a million.
+    pub const ENERGY_PER_OP: Shown =
+        Shown::new("energy_per_op", 1e6, "J a million", "J/10^6").called("energy of the processor packages");
+
     /// Called so in a list of figures.
     #[must_use]
     pub const fn called(mut self, words: &'static str) -> Shown {

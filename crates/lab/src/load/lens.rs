@@ -1,8 +1,10 @@
 //! What the lenses of workloads under load have in common.
 
 use crate::format::times;
+use crate::lens::headline::winner;
 use crate::lens::{Family, Headline, Lens, OURS, Parameter, Place, Scope, Shown};
 use crate::result::{Case, ResultRow};
+use crate::route::{Stack, WHAT_A_STACK_IS};
 
 const INTRO: &str = "Generator, programs and server share this machine and its loopback: no network, and CPU that one takes is \
                      lost to the others. CPU and latency are a request or connection; direct is the generator straight to the \
@@ -20,13 +22,14 @@ const US: f64 = 1e6;
 const KIB: f64 = 1.0 / 1024.0;
 const MEMORY: &str = "memory_per_connection";
 
-static FIGURES: [Shown; 17] = [
+static FIGURES: [Shown; 18] = [
     Shown::new("rate", 1.0, "1/s", "rate 1/s").related(),
     Shown::new(MEMORY, KIB, "KiB", "server KiB").related(),
     Shown::new("memory_per_connection_client", KIB, "KiB", "client KiB"),
     Shown::new("memory_per_connection_front", KIB, "KiB", "front KiB"),
     Shown::new("memory_per_connection_kernel", KIB, "KiB", "kernel KiB"),
     Shown::new("cpu_per_op", US, "us", "CPU us").related(),
+    Shown::ENERGY_PER_OP,
     Shown::new("cpu_per_op_client", US, "us", "client us"),
     Shown::new("cpu_per_op_server", US, "us", "server us"),
     Shown::new("cpu_per_op_front", US, "us", "front us"),
@@ -66,7 +69,10 @@ pub(crate) const LENS: Lens = Lens {
     control: "direct",
     case,
     place: |_, index, found| vec![Place::of_case(index, title(found), case(found))],
-    intro: |scope| scope.run.link.as_ref().map_or(INTRO, |_| LINKED).to_owned(),
+    intro: |scope| {
+        let of_path = scope.run.link.as_ref().map_or(INTRO, |_| LINKED);
+        format!("{WHAT_A_STACK_IS} {of_path}")
+    },
     finding: |scope, family| finding(&FIGURES, &["rate", "latency_p99", MEMORY], scope, family),
     endless: ">2s",
     ..Lens::PLAIN
@@ -90,7 +96,7 @@ pub(crate) fn finding(shown: &[Shown], metrics: &[&str], scope: &Scope<'_>, fami
     ))
 }
 
-/// `Requests on kept connections: vless-tcp-tls, 64 connections, closed loop`.
+/// `Requests on kept connections: VLESS over TLS (vless-tcp-tls), 64 connections, as fast as answers come`.
 fn title(case: &Case) -> String {
     let text = |name| case.text(name).unwrap_or_default();
     let what = match text("mode") {
@@ -104,23 +110,38 @@ fn title(case: &Case) -> String {
     let count = case.int("connections").unwrap_or(0);
     let load = match text("load") {
         "idle" => String::new(),
-        "closed" => ", closed loop".to_owned(),
+        "closed" => ", as fast as answers come".to_owned(),
         load => match load.strip_prefix("open-") {
-            Some(percent) => format!(", open loop at {percent} % of the slowest ceiling"),
+            Some(percent) => format!(", at {percent} % of what the slowest can do"),
             None => format!(", {load}"),
         },
     };
-    format!("{what}: {}, {count} connections{load}", text("stack"))
+    let stack = text("stack");
+    format!(
+        "{what}: {} ({stack}), {count} connections{load}",
+        Stack::named_words(stack)
+    )
 }
 
-/// A case in a few words: `keep vless-tcp-tls`, `keep vless-tcp-tls open-50`.
+/// A case in a few words: `kept connections, VLESS over TLS, at 50 % load`.
 fn case(case: &Case) -> String {
     let text = |name| case.text(name).unwrap_or_default();
-    let mut words = format!("{} {}", text("mode"), text("stack"));
-    if !matches!(text("load"), "closed" | "idle") {
-        words.push_str(&format!(" {}", text("load")));
-    }
-    words
+    let what = match text("mode") {
+        "keep" => "kept connections",
+        "close" => "a connection for each request",
+        "flow" => "short connections",
+        "flow-pq" => "short connections, larger handshakes",
+        "hold" => "idle connections",
+        other => other,
+    };
+    let load = match text("load") {
+        "closed" | "idle" => String::new(),
+        load => match load.strip_prefix("open-") {
+            Some(percent) => format!(", at {percent} % load"),
+            None => format!(", {load}"),
+        },
+    };
+    format!("{what}, {}{load}", Stack::named_words(text("stack")))
 }
 
 /// Our engine in the case that leads the run: so many of `what` a second, else the memory of an idle connection.
@@ -145,17 +166,16 @@ pub(crate) fn headline(scope: &Scope<'_>, what: &str) -> Option<Headline> {
         figure("cpu_per_op").map(|us| format!("{us} us of CPU each, client and server together.")),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    let stack = row.case.text("stack").unwrap_or("?");
-    let headline = Headline::new(
-        scope.run,
-        answer,
-        stack,
-        "the case that leads this run",
-        "nothing to compare",
-    );
+    let stack = Stack::named_words(row.case.text("stack").unwrap_or("?"));
+    let what = if row.metric == "rate" { what } else { "idle connections" };
+    let note = format!("for {what} through {stack}");
+    let headline = Headline::new(scope.run, answer, &winner(row), &note, "no peer took part");
     Some(
         headline
             .detail(parts.join(" "))
-            .ahead(scope.run, row, |name| format!("as good as {name}")),
+            .ahead(scope.run, row, |name| match row.metric.as_str() {
+                "rate" => format!("the rate of {name}"),
+                _ => format!("as good as {name}"),
+            }),
     )
 }

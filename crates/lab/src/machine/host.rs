@@ -2,7 +2,7 @@
 
 use super::Tree;
 use crate::measure::cgroup::Cgroup;
-use crate::measure::parse;
+use crate::measure::{energy, parse};
 
 /// Notes the facts and gives the name of the hypervisor.
 pub(super) fn capture(tree: &mut Tree<'_>) -> String {
@@ -20,6 +20,12 @@ pub(super) fn capture(tree: &mut Tree<'_>) -> String {
         tree.note("memory.swap", parse::meminfo(&info, "SwapTotal"));
         tree.note("memory.huge_page", parse::meminfo(&info, "Hugepagesize"));
     }
+    let energy = match energy::access(tree.root) {
+        energy::Access::Absent => None,
+        energy::Access::Closed => Some("closed"),
+        energy::Access::Open => Some("open"),
+    };
+    tree.note("host.energy", energy);
     let power = power(tree);
     tree.note("host.power", power);
     hypervisor

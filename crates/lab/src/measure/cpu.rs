@@ -22,6 +22,8 @@ pub enum Method {
     Wall,
     /// `C`: CPU clock of the measuring thread alone. Nanoseconds.
     Thread,
+    /// `E`: energy counters of the processor packages. Whole packages, whoever works on them; they move every millisecond.
+    Package,
     /// `W`: `wait4` at the exit of a child. Microseconds, a whole life, with the children it waited for.
     Wait,
 }
@@ -36,6 +38,7 @@ impl Method {
             Method::Stat => 'S',
             Method::Wall => 'T',
             Method::Thread => 'C',
+            Method::Package => 'E',
             Method::Wait => 'W',
         }
     }
@@ -45,6 +48,7 @@ impl Method {
         match self {
             Method::Process | Method::Thread | Method::Wall => Duration::from_nanos(1),
             Method::Group | Method::Wait => Duration::from_micros(1),
+            Method::Package => Duration::from_millis(1),
             Method::Machine | Method::Stat => Duration::from_millis(10),
         }
     }
@@ -106,13 +110,13 @@ mod tests {
     #[test]
     fn letters_are_distinct() {
         use Method::*;
-        let mut letters: Vec<char> = [Group, Machine, Process, Stat, Wall, Thread, Wait]
+        let mut letters: Vec<char> = [Group, Machine, Process, Stat, Wall, Thread, Package, Wait]
             .iter()
             .map(|m| m.letter())
             .collect();
         letters.sort_unstable();
         letters.dedup();
-        assert_eq!(letters.len(), 7);
+        assert_eq!(letters.len(), 8);
         assert_eq!(Process.to_string(), "P");
     }
 

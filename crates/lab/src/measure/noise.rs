@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::measure::cgroup::Cgroup;
 use crate::measure::parse::{self, MachineCpu, Throttle};
-use crate::measure::{clock, cpu};
+use crate::measure::{clock, cpu, energy};
 
 /// One reading of every counter that exists here. A field is `None` where the system does not tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -29,6 +29,8 @@ pub struct NoiseSample {
     pub preemptions: Option<u64>,
     /// Time the machine slept since boot, nanoseconds.
     pub suspended_ns: Option<u64>,
+    /// Energy of all processor packages since the reader was made, joules.
+    pub energy_j: Option<f64>,
 }
 
 /// What changed between two readings. A field is `None` where a counter is missing or ran backwards.
@@ -56,6 +58,8 @@ pub struct Noise {
     pub preemptions: Option<u64>,
     /// Time the machine slept, seconds.
     pub suspended_s: Option<f64>,
+    /// Energy of all processor packages, joules.
+    pub energy_j: Option<f64>,
 }
 
 impl Noise {
@@ -80,6 +84,10 @@ impl Noise {
             available: after.available,
             preemptions: rise(before.preemptions, after.preemptions),
             suspended_s: rise(before.suspended_ns, after.suspended_ns).map(|ns| ns as f64 * 1e-9),
+            energy_j: after
+                .energy_j
+                .zip(before.energy_j)
+                .map(|(after, before)| after - before),
         }
     }
 }
@@ -90,6 +98,7 @@ pub struct NoiseReader {
     root: PathBuf,
     group: Option<Cgroup>,
     thermal: Vec<PathBuf>,
+    energy: Option<energy::Meter>,
 }
 
 impl NoiseReader {
@@ -99,13 +108,14 @@ impl NoiseReader {
             root: root.to_owned(),
             group: Cgroup::locate(root, "cpu"),
             thermal: thermal_files(root),
+            energy: energy::Meter::open(root),
         }
     }
 
     /// Reads everything. Some 0.1 ms, so outside of the timed part.
     ///
-    /// The last two fields always tell about the calling thread and this machine, whatever the root.
-    pub fn read(&self) -> NoiseSample {
+    /// Preemptions and sleep are always those of the calling thread and of this machine, whatever the root.
+    pub fn read(&mut self) -> NoiseSample {
         let text = |path: &str| std::fs::read_to_string(self.root.join(path)).ok();
         let thermal = self.thermal.iter().filter_map(|path| {
             let count: u64 = std::fs::read_to_string(path).ok()?.trim().parse().ok()?;
@@ -121,6 +131,7 @@ impl NoiseReader {
             available: text("proc/meminfo").and_then(|text| parse::meminfo(&text, "MemAvailable")),
             preemptions: cpu::preemptions(),
             suspended_ns: clock::suspended().and_then(|time| u64::try_from(time.as_nanos()).ok()),
+            energy_j: self.energy.as_mut().and_then(energy::Meter::read),
         }
     }
 }
@@ -170,7 +181,7 @@ mod tests {
         );
         write(root, "proc/self/cgroup", "0::/\n");
         write(root, "proc/self/mountinfo", "25 1 0:22 / /cg rw - cgroup2 cgroup2 rw\n");
-        let reader = NoiseReader::new(root);
+        let mut reader = NoiseReader::new(root);
         write(root, "proc/stat", "cpu 100 0 0 100 0 0 0 0 0 0\n");
         write(root, "proc/pressure/cpu", "some avg10=0.00 total=1000\n");
         write(root, "proc/loadavg", "0.0 0.0 0.0 2/9 10\n");
@@ -197,7 +208,7 @@ mod tests {
     #[test]
     fn an_empty_machine_tells_nothing() {
         let root = tempfile::tempdir().unwrap();
-        let reader = NoiseReader::new(root.path());
+        let mut reader = NoiseReader::new(root.path());
         let sample = NoiseSample {
             preemptions: None,
             suspended_ns: None,
@@ -221,7 +232,7 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_read() {
-        let reader = NoiseReader::new(Path::new("/"));
+        let mut reader = NoiseReader::new(Path::new("/"));
         let sample = reader.read();
         assert!(sample.cpu.is_some() && sample.runnable.is_some() && sample.preemptions.is_some());
     }

@@ -60,9 +60,6 @@ codes! {
     Interrupts = "interrupts", "Stop network or disk work on this machine, then repeat.";
     /// The emulated link is not the one that was asked for.
     LinkNotKept = "link-not-kept", "Read the figures as those of the link that was measured, ask for a lower rate, or use a machine with more CPUs.";
-    /// No counter of CPU cycles may be read here.
-    NoCycleCounter = "no-cycle-counter", "Cycles per byte are left out; where the machine has counters, \
-        `sudo sysctl kernel.perf_event_paranoid=1` opens them.";
     /// There is too little room in memory for what a case moves.
     NoRoom = "no-room", "These cases are measured on a disk; in a container, give it more shared memory (`--shm-size=4g`).";
     /// The time limit was up before all rounds were done.

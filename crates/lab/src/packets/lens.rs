@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use super::NAME;
 use crate::format::{count, sig3_or, size, times};
+use crate::lens::headline::winner;
 use crate::lens::rank::speed;
 use crate::lens::{
-    Axis, Family, Headline, Layout, Lens, OURS, Parameter, Part, Place, Plot, Scope, Shown, list, operation,
+    Axis, Family, Headline, Layout, Lens, OURS, Parameter, Part, Place, Plot, Scope, Shown, list, operation, words,
 };
 use crate::result::{Case, ResultRow};
 
@@ -21,8 +22,8 @@ const TAIL: Shown = Shown::new(
     "us",
     "99th percentile, where a window had 1,000 batches",
 );
-static SWEPT: [Shown; 3] = [RATE, MEDIAN, TAIL];
-static ONE: [Shown; 1] = [RATE];
+static SWEPT: [Shown; 4] = [RATE, MEDIAN, TAIL, Shown::ENERGY_PER_OP];
+static ONE: [Shown; 2] = [RATE, Shown::ENERGY_PER_OP];
 
 pub(super) static LENS: Lens = Lens {
     about: "Ciphers",
@@ -37,7 +38,7 @@ pub(super) static LENS: Lens = Lens {
         Parameter::number("streams", 1, "on a GPU: batches under way at once"),
         Parameter::percent("decoys", "of a hundred packets, those that carry nothing"),
     ],
-    figures: &[RATE],
+    figures: &[RATE, Shown::ENERGY_PER_OP],
     colours: &super::PEERS,
     case,
     place,
@@ -152,14 +153,14 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// A case in a few words: `seal chacha20-poly1305 mix x4096`, `seal chacha20-poly1305 mix x4096, whole calls`.
+/// A case in a few words: `seal mixed sizes with chacha20-poly1305, 4096 at once`, the same and `, whole calls`.
 fn case(case: &Case) -> String {
     let facts = Facts::of(case);
     if facts.mode == LINK {
         return format!("link {}, {}", facts.op, facts.besides().join(" "));
     }
-    let (size, behind) = (facts.size(), facts.behind());
-    let mut text = format!("{} {} {size} x{}{behind}", facts.op, facts.suite, facts.batch);
+    let (deed, sizes, behind) = (words::deed(facts.op), words::sizes(facts.sizes), facts.behind());
+    let mut text = format!("{deed} {sizes} with {}, {} at once{behind}", facts.suite, facts.batch);
     if !facts.mode.is_empty() {
         text.push_str(&format!(", {}", facts.counted()));
     }
@@ -229,8 +230,10 @@ fn place(scope: &Scope<'_>, _: usize, case: &Case) -> Vec<Place> {
     places
 }
 
-/// What the modes are, where a GPU was measured.
+/// What the mix is, and the modes where a GPU was measured.
 fn intro(scope: &Scope<'_>) -> String {
+    const MIX: &str =
+        "The mix has packets of 1 to 4096 bytes, most of them short; a batch is how many are given at once.";
     let modes: BTreeSet<&str> = scope.rows.iter().map(|row| Facts::of(&row.case).mode).collect();
     let words = [
         (
@@ -251,6 +254,7 @@ fn intro(scope: &Scope<'_>) -> String {
         .filter(|(mode, _)| modes.contains(mode))
         .map(|(_, words)| *words)
         .collect();
+    let told: Vec<&str> = [MIX].into_iter().chain(told).collect();
     told.join(" ")
 }
 
@@ -318,14 +322,17 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
     let facts = Facts::of(&row.case);
     let rate = RATE.number(row, "inf");
     let answer = format!("{OURS} moves {rate} million packets a second ({}).", case(&row.case));
-    let headline = Headline::new(
-        scope.run,
-        answer,
-        facts.suite,
-        "many packets at once",
-        "no peer took part",
-    );
+    let note = format!("for many packets at once, sealed by {}", sealed_by(facts.suite));
+    let headline = Headline::new(scope.run, answer, &winner(row), &note, "no peer took part");
     let detail = format!("Packets in batches of {}, {}.", facts.batch, facts.variant());
-    let over = |name: &str| format!("over {name}, the best peer, packet by packet");
+    let over = |name: &str| format!("the rate of {name}, the best peer, which works packet by packet");
     Some(headline.detail(detail).ahead(scope.run, row, over))
+}
+
+/// `chacha20-poly1305 (ChaCha20, fast on every CPU)`.
+fn sealed_by(suite: &str) -> String {
+    match words::suite(suite) {
+        "" => suite.to_owned(),
+        meaning => format!("{suite} ({meaning})"),
+    }
 }

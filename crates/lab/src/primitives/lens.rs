@@ -7,7 +7,7 @@ use crate::format::{self, count, sig3_or, times};
 use crate::lens::rank::{ROUNDS_FOR_INTERVAL, ahead, best, clearly, rankable, round_ratios};
 use crate::lens::{
     Against, Axis, Family, Headline, Layout, Lens, Parameter, Part, Place, Plot, Scope, Shown, headline, list,
-    operation, position,
+    operation, position, words,
 };
 use crate::result::{Case, CaseValue, ResultRow};
 
@@ -16,15 +16,15 @@ const OPS: [&str; 4] = ["seal", "open", "key-setup", "fresh-key"];
 
 /// The message size that stands for long messages.
 const LONG_BYTES: i64 = 16_384;
-const LONG: &str = "fastest for long messages";
+const LONG: &str = "for long messages";
 
 const THROUGHPUT: Shown =
     Shown::new("throughput", 1e-9, "GB/s", "payload in GB/s (10^9 B/s) by message size").related();
 const SETUP_TIME: Shown = Shown::new("setup_time", 1e9, "ns", "time in ns, lower is better");
 const CPU_PER_OP: Shown = Shown::new("cpu_per_op", 1e9, "ns", "time in ns, lower is better");
-static MESSAGES: [Shown; 1] = [THROUGHPUT];
-static SET_UP: [Shown; 1] = [SETUP_TIME];
-static FRESH: [Shown; 1] = [CPU_PER_OP];
+static MESSAGES: [Shown; 2] = [THROUGHPUT, Shown::ENERGY_PER_BYTE];
+static SET_UP: [Shown; 2] = [SETUP_TIME, Shown::ENERGY_PER_OP];
+static FRESH: [Shown; 2] = [CPU_PER_OP, Shown::ENERGY_PER_OP];
 
 const SIZES: Axis = Axis {
     across: "message size",
@@ -41,7 +41,13 @@ pub(super) static LENS: Lens = Lens {
         Parameter::number("bytes", 0, "message length"),
         Parameter::number("aad", 0, "bytes of associated data"),
     ],
-    figures: &[THROUGHPUT, SETUP_TIME, CPU_PER_OP],
+    figures: &[
+        THROUGHPUT,
+        SETUP_TIME,
+        CPU_PER_OP,
+        Shown::ENERGY_PER_BYTE,
+        Shown::ENERGY_PER_OP,
+    ],
     colours: &PEERS,
     against: Against::First,
     case,
@@ -51,6 +57,7 @@ pub(super) static LENS: Lens = Lens {
         _ => "throughput",
     },
     place,
+    intro,
     finding,
     findings: |scope| {
         let found = ["seal", "open"].map(|op| crossover(scope, op, "aes-128-gcm", "chacha20-poly1305"));
@@ -98,7 +105,7 @@ pub(super) static LENS: Lens = Lens {
             title: "Every engine, suite by suite",
             caption: "Throughput",
             plot: Plot::Sweeps(SIZES),
-            metrics: &["throughput"],
+            metrics: &["throughput", "energy_per_byte"],
             reading: READING,
             legend: true,
             ..Part::PLAIN
@@ -110,7 +117,7 @@ pub(super) static LENS: Lens = Lens {
             link: "Keys",
             caption: "Time for a key",
             plot: Plot::Sums(&[]),
-            metrics: &["setup_time", "cpu_per_op"],
+            metrics: &["setup_time", "cpu_per_op", "energy_per_op"],
             reading: "Bars start at zero; shorter is better. The thin line is the interval, or the range with few rounds. \
                       Time on one thread.",
             empty: "Not measured in this run.",
@@ -135,11 +142,24 @@ fn suite(case: &Case) -> &str {
     case.text("suite").unwrap_or_default()
 }
 
+/// What a suite is, and those of the run.
+fn intro(scope: &Scope<'_>) -> String {
+    let measured = |name: &&&str| scope.rows.iter().any(|row| suite(&row.case) == **name);
+    let known = SUITES.iter().filter(measured);
+    let suites: Vec<String> = known.map(|name| format!("{name} is {}", words::suite(name))).collect();
+    format!(
+        "A suite is a cipher that also shows when a message was changed on its way: sealing makes the message unreadable, opening \
+         checks it and makes it readable again. {}.",
+        suites.join("; ")
+    )
+}
+
 /// A case in a few words: `seal aes-128-gcm 16 KiB`.
 fn case(case: &Case) -> String {
-    let mut words: Vec<String> = ["op", "suite"]
-        .iter()
-        .filter_map(|name| case.text(name).map(str::to_owned))
+    let mut words: Vec<String> = [words::deed(op(case)), suite(case)]
+        .into_iter()
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
         .collect();
     words.extend(case.int("bytes").map(format::size));
     if words.is_empty() {
@@ -341,7 +361,17 @@ fn answer(scope: &Scope<'_>) -> Option<Headline> {
     if scope.rows.is_empty() {
         return None;
     }
-    let nothing = |answer: &str, which: &str| Headline::new(run, answer.to_owned(), which, LONG, "nothing to compare");
+    let nothing = |answer: &str, which: &str| {
+        let meaning = words::suite(which);
+        let gap = if meaning.is_empty() { "" } else { "; " };
+        Headline::new(
+            run,
+            answer.to_owned(),
+            which,
+            &format!("{LONG}{gap}{meaning}"),
+            "nothing to compare",
+        )
+    };
     let sizes = sizes(scope, "seal");
     let Some(bytes) = sizes
         .iter()
@@ -379,16 +409,18 @@ fn answer(scope: &Scope<'_>) -> Option<Headline> {
         lead_note: format!("over {second}, sealing {at}"),
         sure: "clear".to_owned(),
         sure_note: format!(
-            "{range} over {}; {}",
+            "{range} in {}; {}",
             count(rounds as usize, "round"),
             headline::noise(run)
         ),
         ..nothing(
-            &format!("{name} is the fastest suite here: {ours} seals {at} messages at {rate}."),
+            &format!("{name} is the fastest cipher here: {ours} seals {at} messages at {rate}."),
             name,
         )
     };
     result.detail = format!("That is {}.", list(&others));
+    let rests = [top, other].map(|row| (row.case.clone(), row.subject.clone()));
+    result.rests_on.extend(rests);
     if clearly(top, other) {
         return Some(result);
     }

@@ -19,9 +19,20 @@ pub(crate) struct Section<'a> {
 
 /// The sections of a workload.
 pub(crate) fn sections<'a>(report: &Report<'a>, view: &View<'a>) -> Vec<Section<'a>> {
-    let parts = view.lens.parts.iter().map(|part| Section {
-        part,
-        figures: Plotter { report, view, part }.figures(),
+    let mut intro = view.intro.as_str();
+    let parts = view.lens.parts.iter().map(|part| {
+        let plotter = Plotter {
+            report,
+            view,
+            part,
+            intro,
+        };
+        let figures = plotter.figures();
+        // It is for whoever reads the first of them.
+        if figures.iter().any(|figure| figure.reading.contains(intro)) {
+            intro = "";
+        }
+        Section { part, figures }
     });
     parts
         .filter(|section| !section.figures.is_empty() || !section.part.empty.is_empty())
@@ -33,6 +44,8 @@ struct Plotter<'r, 'a> {
     report: &'r Report<'a>,
     view: &'r View<'a>,
     part: &'static Part,
+    /// What must be known before the figures are read.
+    intro: &'r str,
 }
 
 impl<'a> Plotter<'_, 'a> {
@@ -108,7 +121,7 @@ impl<'a> Plotter<'_, 'a> {
         if says.is_empty() {
             says.push(format!("{}: the figures of each case.", self.part.caption));
         }
-        let mut reading = vec![self.part.reading, view.intro.as_str()];
+        let mut reading = vec![self.part.reading, self.intro];
         reading.retain(|text| !text.is_empty());
         if drawings.is_empty() {
             reading.retain(|text| *text != self.part.reading);

@@ -50,21 +50,39 @@ impl<'a> Report<'a> {
 
     /// The answer, and the workload that gives it: the first that names something, or else that has a reason why not.
     pub(crate) fn headline(&self) -> (Option<&View<'a>>, Headline) {
-        let views = self.views.iter();
-        let mut answers: Vec<(&View<'a>, Headline)> = views
-            .filter_map(|view| Some((view, (view.lens.headline)(&view.scope)?)))
-            .collect();
-        let leads = answers
-            .iter()
-            .position(|(_, answer)| answer.which != UNKNOWN)
-            .unwrap_or(0);
-        if leads < answers.len() {
-            let (view, answer) = answers.swap_remove(leads);
+        if let Some((view, answer)) = self.answers().into_iter().next() {
             return (Some(view), answer);
         }
         let none = "This run has no figures.".to_owned();
         let none = Headline::new(self.run, none, UNKNOWN, "no answer", "nothing to compare");
         (self.views.first(), none)
+    }
+
+    /// What the other workloads name, each in a sentence with its lead.
+    pub(crate) fn also(&self) -> impl Iterator<Item = String> {
+        let others = self.answers().into_iter().skip(1);
+        others.filter(|(_, answer)| answer.which != UNKNOWN).map(|(_, answer)| {
+            let Headline {
+                lead, lead_note, sure, ..
+            } = &answer;
+            match lead.as_str() {
+                UNKNOWN => answer.answer.clone(),
+                lead => format!("{} That is {lead} {lead_note} ({sure}).", answer.answer),
+            }
+        })
+    }
+
+    /// The answers of all workloads, that which leads first.
+    fn answers(&self) -> Vec<(&View<'a>, Headline)> {
+        let views = self.views.iter();
+        let mut answers: Vec<(&View<'a>, Headline)> = views
+            .filter_map(|view| Some((view, (view.lens.headline)(&view.scope)?)))
+            .collect();
+        let named = |(_, answer): &(&View<'a>, Headline)| answer.which != UNKNOWN;
+        if let Some(leads) = answers.iter().position(named) {
+            answers[..=leads].rotate_right(1);
+        }
+        answers
     }
 
     /// A case in a few words.
@@ -96,9 +114,23 @@ impl<'a> Report<'a> {
         };
         let own = views.map(|view| (view.workload.name, limits(view.workload)));
         let link = self.run.link.iter().map(|_| ("the emulated link", &LINK[..]));
-        own.chain(link).chain([("", &ALWAYS[..])]).collect()
+        let energy = self.energy().map(|_| ("energy", &ENERGY[..]));
+        own.chain(link).chain(energy).chain([("", &ALWAYS[..])]).collect()
+    }
+
+    /// What must be known of energy, where there is any.
+    pub(crate) fn energy(&self) -> Option<&'static str> {
+        let mut rows = self.run.results.iter();
+        rows.any(|row| row.metric.starts_with("energy_per_"))
+            .then_some(ENERGY[0])
     }
 }
+
+/// What counters of whole packages cannot tell.
+const ENERGY: [&str; 1] = [
+    "Joules are those of all processor packages of the machine that measures, whoever used them: they hold for a machine that is \
+     quiet otherwise.",
+];
 
 /// What an emulated link is not.
 const LINK: [&str; 2] = [

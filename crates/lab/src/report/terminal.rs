@@ -8,10 +8,12 @@ mod table;
 
 use std::collections::BTreeSet;
 
-use super::model::{Report, View, absent, harmless, machine, rounds};
+use super::model::{Report, View, harmless, machine, rounds};
+use super::notes::{Note, notes};
 use super::tables::{FLAGS, SIGNS, tables};
 use crate::format::{self, clock};
-use crate::lens::Against;
+use crate::lens::headline::UNKNOWN;
+use crate::lens::{Against, Headline};
 use crate::result::RunResult;
 use crate::workload::Catalogue;
 
@@ -66,6 +68,9 @@ pub fn render(run: &RunResult, catalogue: &Catalogue, style: &Style, files: &[&s
         style: *style,
         width: style.width.max(60),
     };
+    let (_, headline) = report.headline();
+    let notes = notes(&run, &headline);
+    answer(&mut out, &report, &headline, &notes.first);
     head(&mut out, &run);
     if let Some(found) = &run.reproduction {
         published::section(&mut out, found);
@@ -89,11 +94,15 @@ pub fn render(run: &RunResult, catalogue: &Catalogue, style: &Style, files: &[&s
             }
         }
     }
-    notes(&mut out, &marks);
+    key(&mut out, &marks);
+    if let Some(meaning) = report.energy() {
+        out.prose("Energy   ", meaning);
+    }
     for view in &report.views {
         standings(&mut out, view);
     }
-    advice(&mut out, &run);
+    about(&mut out, &notes.rest);
+    advice(&mut out, &report);
     tail(&mut out, &run, files);
     out.text
 }
@@ -116,6 +125,11 @@ impl Text {
     /// A heading of as many lines as it takes: what tells two tables apart often stands at its end.
     fn heading(&mut self, line: &str) {
         self.text.push('\n');
+        self.bold(line);
+    }
+
+    /// A line that stands out.
+    fn bold(&mut self, line: &str) {
         let indent = &line[..line.len() - line.trim_start().len()];
         for line in self.wrap(indent, line) {
             let line = self.cut(&line);
@@ -195,6 +209,33 @@ pub(super) fn in_charset(text: &str, unicode: bool) -> String {
     ascii
 }
 
+/// What to use, how much it gains and how sure that is, with what touches it.
+fn answer(out: &mut Text, report: &Report<'_>, headline: &Headline, touching: &[Note]) {
+    out.bold(&headline.answer);
+    if headline.which != UNKNOWN {
+        let told = [
+            (headline.label, &headline.which, &headline.which_note),
+            ("Gain", &headline.lead, &headline.lead_note),
+            ("Sure", &headline.sure, &headline.sure_note),
+        ];
+        for (label, value, note) in told {
+            let gap = match (label, note.as_str()) {
+                (_, "") => "",
+                ("Gain", _) if value != UNKNOWN => " ",
+                _ => ": ",
+            };
+            out.prose(&format!("{label:8} "), &format!("{value}{gap}{note}"));
+        }
+    }
+    for note in touching {
+        out.prose("Careful  ", &format!("{}: {}", note.code, note.text));
+    }
+    for also in report.also() {
+        out.prose("Also     ", &also);
+    }
+    out.text.push('\n');
+}
+
 fn head(out: &mut Text, run: &RunResult) {
     let mut title = format!("sealway lab {}", run.sealway);
     for (name, value) in [("profile", &run.profile), ("started", &run.started)] {
@@ -203,9 +244,6 @@ fn head(out: &mut Text, run: &RunResult) {
         }
     }
     out.line(&out.cut(&title));
-    if !run.complete {
-        out.prose("CUT SHORT ", "The run was stopped: these are partial figures.");
-    }
     let (cpu, rest) = machine(&run.machine);
     out.line(&out.cut(&format!("Machine  {cpu}, {rest}")));
     if let Some(responder) = &run.responder {
@@ -221,20 +259,10 @@ fn head(out: &mut Text, run: &RunResult) {
         let [announced, taken] = [run.plan.expected_s, run.plan.taken_s].map(clock);
         out.line(&format!("Time     {announced} announced, {taken} taken"));
     }
-    for warning in &run.warnings {
-        let place = if warning.place.is_empty() {
-            String::new()
-        } else {
-            format!(" [{}]", warning.place)
-        };
-        out.prose("Warning  ", &format!("{}{place}: {}", warning.code, warning.text));
-    }
-    for missing in absent(run) {
-        out.prose("Absent   ", &missing);
-    }
 }
 
-fn notes(out: &mut Text, used: &BTreeSet<char>) {
+/// What the signs in tables mean.
+fn key(out: &mut Text, used: &BTreeSet<char>) {
     out.text.push('\n');
     if used.is_empty() {
         out.line("No figures.");
@@ -264,13 +292,25 @@ fn standings(out: &mut Text, view: &View<'_>) {
     }
 }
 
-fn advice(out: &mut Text, run: &RunResult) {
-    if run.recommendation.is_empty() {
+/// What must be known of the run and does not touch its answer.
+fn about(out: &mut Text, notes: &[Note]) {
+    if notes.is_empty() {
         return;
     }
-    out.heading("Recommendation");
-    for item in &run.recommendation {
-        let (scenario, choice, sure) = (&item.scenario, &item.choice, &item.confidence);
+    out.heading("About this run");
+    for note in notes {
+        out.prose("  ", &format!("{}: {}", note.code, note.text));
+    }
+}
+
+fn advice(out: &mut Text, report: &Report<'_>) {
+    if report.run.recommendation.is_empty() {
+        return;
+    }
+    out.heading("What to use");
+    for item in &report.run.recommendation {
+        let (choice, sure) = (&item.choice, &item.confidence);
+        let scenario = report.scenario(&item.scenario);
         out.prose("  ", &format!("{scenario}: {choice} ({sure}). {}", item.reason));
     }
 }

@@ -467,7 +467,7 @@ fn where_ours_is_behind_is_said() {
     assert_eq!(said.len(), 1);
     assert!(said[0].contains("better in 1 of 2 cases, worse in 1"), "{said:?}");
     assert!(
-        said[0].contains("Worse: vless-tcp-tls, 1 stream down (0.500x)"),
+        said[0].contains("Worse: VLESS over TLS, 1 download (0.500x)"),
         "{said:?}"
     );
 }

@@ -255,6 +255,48 @@ impl Stack {
         Stack::ALL.into_iter().find(|stack| stack.name == name)
     }
 
+    /// The stack in plain words, such as `VLESS over WebSocket over TLS, behind nginx by path`.
+    pub fn words(&self) -> String {
+        let sealed = |name: &str, suite: Suite| format!("{name} ({suite})");
+        let protocol = match self.protocol {
+            Protocol::None => return "no proxy".to_owned(),
+            Protocol::Copy => return "a plain relay".to_owned(),
+            Protocol::Vless => "VLESS".to_owned(),
+            Protocol::Vmess(suite) => sealed("VMess", suite),
+            Protocol::VmessNone => "VMess (unsealed)".to_owned(),
+            Protocol::Trojan => "Trojan".to_owned(),
+            Protocol::Shadowsocks(suite) => sealed("Shadowsocks", suite),
+            Protocol::Shadowsocks2022(suite) => sealed("Shadowsocks 2022", suite),
+        };
+        let network = match self.network {
+            Network::Tcp => None,
+            Network::HttpHeader => Some("an HTTP header"),
+            Network::Mux => Some("mux"),
+            Network::WebSocket => Some("WebSocket"),
+            Network::Grpc => Some("gRPC"),
+            Network::XhttpOne => Some("XHTTP in one request"),
+            Network::XhttpPackets => Some("XHTTP in pieces"),
+        };
+        let tls = match (self.tls, self.cipher) {
+            (true, Suite::Aes128Gcm) => Some("TLS".to_owned()),
+            (true, suite) => Some(sealed("TLS", suite)),
+            (false, _) => network.is_none().then(|| "TCP".to_owned()),
+        };
+        let layers = [Some(protocol), network.map(str::to_owned), tls];
+        let place = match self.shape {
+            Shape::Pair => "",
+            Shape::NginxPath => ", behind nginx by path",
+            Shape::NginxSni => ", behind nginx by name",
+            Shape::Fallback => ", by fallback",
+        };
+        layers.into_iter().flatten().collect::<Vec<_>>().join(" over ") + place
+    }
+
+    /// The same of the stack called `name`; the name itself where there is none.
+    pub fn named_words(name: &str) -> String {
+        Stack::named(name).map_or_else(|| name.to_owned(), |stack| stack.words())
+    }
+
     /// The suite that seals the payload, innermost first; `None` for a stack that sends it as it is.
     pub const fn suite(&self) -> Option<Suite> {
         match (self.protocol, self.tls) {

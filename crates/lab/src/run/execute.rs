@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
-use crate::measure::{Noise, canary};
+use crate::measure::{Noise, canary, energy};
 use crate::result::{CanarySample, Case, Num, RunResult, Window};
 use crate::run::outcome::has;
 use crate::run::pace::{Deadline, MAX_EXTRA_ROUNDS, Pace, Timing};
@@ -244,6 +244,10 @@ impl Run<'_> {
             }
         };
         let after = self.canary();
+        let figures = counted.figures.iter().copied();
+        let energy = noise
+            .energy_j
+            .map(|joules| (energy::FIGURE, timed_share(joules, counted.wall_s, visit_s)));
         let order = u32::try_from(self.outcome.windows.len()).unwrap_or(u32::MAX);
         self.outcome.windows.push(Window {
             workload: self.job.workload.to_owned(),
@@ -256,10 +260,9 @@ impl Run<'_> {
             cpu_s: counted.cpu_s,
             bytes: counted.bytes,
             ops: counted.ops,
-            figures: counted
-                .figures
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), Num(*value)))
+            figures: figures
+                .chain(energy)
+                .map(|(name, value)| (name.to_owned(), Num(value)))
                 .collect(),
             canary: vec![before, after],
             steal: noise.steal.unwrap_or(0.0),
@@ -404,6 +407,15 @@ impl Run<'_> {
 
     fn finish(self) -> Outcome {
         self.outcome
+    }
+}
+
+/// What the timed part has of a visit's energy, by its time: in warm-up and checks a package draws about as much.
+fn timed_share(joules: f64, timed_s: f64, visit_s: f64) -> f64 {
+    if visit_s > timed_s {
+        joules * timed_s / visit_s
+    } else {
+        joules
     }
 }
 

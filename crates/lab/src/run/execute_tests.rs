@@ -20,6 +20,8 @@ struct World {
     /// Seconds a quota takes during the window of that number.
     quota: HashMap<usize, f64>,
     lost_us: u64,
+    /// What the processor packages draw, if they tell.
+    watts: Option<f64>,
     visits: Vec<String>,
     /// Seconds that a check, and a visit, takes beside what it is asked for.
     beside: [f64; 2],
@@ -52,6 +54,7 @@ impl Probe for FakeProbe {
         });
         NoiseSample {
             throttle,
+            energy_j: self.0.borrow().watts.map(|watts| watts * self.0.borrow().now),
             ..NoiseSample::default()
         }
     }
@@ -289,6 +292,17 @@ fn an_interruption_before_the_first_window() {
     scene.observer.stop_after = Some(0);
     let outcome = scene.run(&abba(3), 2).unwrap();
     assert!(outcome.interrupted && outcome.windows.is_empty() && scene.visits().is_empty());
+}
+
+#[test]
+fn a_window_has_the_energy_of_its_timed_part() {
+    let mut scene = scene(None);
+    let energy = |outcome: &Outcome| outcome.windows[0].figures.get("energy").map(|joules| joules.get());
+    assert_eq!(energy(&scene.run(&[vec![0]], 0).unwrap()), None);
+    scene.world.borrow_mut().watts = Some(12.0);
+    let joules = energy(&scene.run(&[vec![0]], 0).unwrap()).unwrap();
+    // 12 W for the 1.0 s of the window, and not for the 1.5 s of the visit.
+    assert!((joules - 12.0).abs() < 1e-9, "{joules}");
 }
 
 #[test]

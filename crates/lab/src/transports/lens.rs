@@ -3,8 +3,8 @@
 use crate::format::{count, list_range, sig3_or, times};
 use crate::lens::rank::speed;
 use crate::lens::{Family, Headline, Lens, OURS, Parameter, Part, Place, Plot, Scope, Shown, Standing};
-use crate::result::Case;
-use crate::route::Stack;
+use crate::result::{Case, ResultRow};
+use crate::route::{Stack, WHAT_A_STACK_IS};
 
 const LOOPBACK: &str = "Loopback is not a network: there are no losses, no distance and packets of 64 KiB. This is the cost of \
                         the software for each byte. Generator, programs and sink share the CPUs, so cost says more than rate.";
@@ -33,6 +33,7 @@ pub(super) static LENS: Lens = Lens {
         Shown::new(COST, 1.0, "CPU s/GB", "s/GB")
             .called("CPU of all programs")
             .related(),
+        Shown::ENERGY_PER_BYTE,
         Shown::new("cpu_per_gb_client", 1.0, "s/GB", "client").called("CPU of the client"),
         Shown::new("cpu_per_gb_front", 1.0, "s/GB", "front").called("CPU of the front"),
         Shown::new("cpu_per_gb_server", 1.0, "s/GB", "server").called("CPU of the server"),
@@ -40,13 +41,16 @@ pub(super) static LENS: Lens = Lens {
     ],
     colours: &["xray", "v2ray", "sing-box", "direct"],
     control: "direct",
-    case: |case| format!("{}, {}", stack(case), kind(case)),
+    case: |case| format!("{}, {}", Stack::named_words(stack(case)), kind(case)),
     leading: |_| COST,
     place,
-    intro: |scope| match (&scope.run.responder, &scope.run.link) {
-        (Some(_), _) => TWO_HOSTS.to_owned(),
-        (None, Some(_)) => LINKED.to_owned(),
-        (None, None) => LOOPBACK.to_owned(),
+    intro: |scope| {
+        let of_path = match (&scope.run.responder, &scope.run.link) {
+            (Some(_), _) => TWO_HOSTS,
+            (None, Some(_)) => LINKED,
+            (None, None) => LOOPBACK,
+        };
+        format!("{WHAT_A_STACK_IS} {of_path}")
     },
     finding,
     beneath: true,
@@ -82,11 +86,22 @@ fn stack(case: &Case) -> &str {
     case.text("stack").unwrap_or_default()
 }
 
-/// Streams and direction.
+/// Streams and direction: `1 download`, `4 uploads at once`.
 fn kind(case: &Case) -> String {
     let streams = usize::try_from(case.int("streams").unwrap_or(1)).unwrap_or(1);
-    let direction = case.text("direction").unwrap_or_default();
-    format!("{} {direction}", count(streams, "stream"))
+    let direction = match case.text("direction").unwrap_or_default() {
+        "down" => "download",
+        "up" => "upload",
+        _ => "stream",
+    };
+    let together = if streams > 1 { " at once" } else { "" };
+    format!("{}{together}", count(streams, direction))
+}
+
+/// `VLESS over TLS (vless-tcp-tls), 1 download`.
+fn title(case: &Case) -> String {
+    let stack = stack(case);
+    format!("{} ({stack}), {}", Stack::named_words(stack), kind(case))
 }
 
 /// One stream before several, down before up, stacks as they are listed.
@@ -100,7 +115,7 @@ fn place(_: &Scope<'_>, index: usize, case: &Case) -> Vec<Place> {
             known.map_or(i64::MAX, |place| place as i64),
         ],
         group: kind(case),
-        ..Place::of_case(index, (LENS.case)(case), stack(case).to_owned())
+        ..Place::of_case(index, title(case), Stack::named_words(stack(case)))
     }]
 }
 
@@ -125,16 +140,20 @@ fn finding(_: &Scope<'_>, family: &Family<'_>) -> Option<String> {
     Some(text)
 }
 
-/// Our engine through VLESS over TLS, or the first case there is.
+/// Our engine through the stack that the run recommends, else VLESS over TLS, or the first case there is.
 fn headline(scope: &Scope<'_>) -> Option<Headline> {
     let families = scope.families(&LENS);
+    let mut advice = scope.run.recommendation.iter();
+    let advised = advice.find(|item| item.scenario == "bulk");
+    let wanted = advised.map_or(Stack::VLESS_TCP_TLS.name(), |item| item.choice.as_str());
     let cases = || {
         families
             .iter()
             .flat_map(|family| family.columns.iter().map(move |column| (family, column)))
     };
     let ours = || cases().filter(|(_, column)| column.row(OURS, COST).is_some());
-    let usual = ours().find(|(_, column)| column.title == Stack::VLESS_TCP_TLS.name());
+    let is_wanted = |row: &ResultRow| stack(&row.case) == wanted;
+    let usual = ours().find(|(_, column)| column.row(OURS, COST).is_some_and(is_wanted));
     let (family, column) = usual.or_else(|| ours().next())?;
     let row = column.row(OURS, COST)?;
     let cost = sig3_or(row.median.get(), "?");
@@ -142,14 +161,21 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
     let stack = stack(&row.case);
     let beside = row.ratio.as_ref().and_then(|ratio| column.row(&ratio.to, COST));
     let theirs = beside.map(|row| format!("; {} takes {}", row.subject, sig3_or(row.median.get(), "?")));
+    let words = Stack::named_words(stack);
     let answer = format!(
-        "Through {stack}, {OURS} moves a gigabyte for {cost} s of CPU time{}.",
+        "Through {words}, {OURS} moves a gigabyte for {cost} s of CPU time, client and server together{}.",
         theirs.unwrap_or_default()
     );
-    let sealed = row.case.text("suite").filter(|suite| *suite != "none");
+    let sealed = match row.case.text("suite") {
+        Some("none") | None => "nothing seals it".to_owned(),
+        Some(suite) => format!("sealed by {suite}"),
+    };
+    let why = match advised.filter(|item| item.choice == stack) {
+        Some(item) => format!(", of the sealed stacks the cheapest ({})", item.confidence),
+        None => String::new(),
+    };
     let note = format!(
-        "{}{cost} s of CPU time for each 10^9 bytes, client and server together; {}",
-        sealed.map(|suite| format!("sealed by {suite}; ")).unwrap_or_default(),
+        "a proxy that carries bytes by {words}, {sealed}{why}; measured with {}",
         kind(&row.case)
     );
     let headline = Headline::new(scope.run, answer, stack, &note, "no peer took part");

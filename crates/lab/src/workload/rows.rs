@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::metric::Metric;
+use super::metric::{self, Metric};
 use crate::lens::rank::rankable;
 use crate::measure::cpu::Method;
 use crate::plan::Profile;
@@ -142,7 +142,7 @@ impl Table {
         let Some(&first) = cells.first() else { return Vec::new() };
         let metrics = (self.scheme.metrics)(&self.cells[first].0);
         let mut tables = Vec::new();
-        for (i, metric) in metrics.iter().enumerate() {
+        for (i, metric) in metrics.iter().chain(metric::energy(metrics)).enumerate() {
             let table: Vec<ResultRow> = windows
                 .iter()
                 .filter_map(|(cell, windows)| {

@@ -89,7 +89,7 @@ fn claims_stand_before_the_tables() {
         assert!(line.is_ascii() && !line.contains('\x1b'), "{line:?}");
     }
     let claims = text.find("Published and measured").unwrap();
-    assert!(claims < text.find("vless-tcp, 1 stream down").unwrap());
+    assert!(claims < text.find("VLESS over TCP (vless-tcp), 1 download").unwrap());
     golden("published.txt", &text);
 }
 

@@ -178,7 +178,7 @@ fn three_rounds_name_no_winner_under_a_fifth() {
     let page = crate::page_of(&run);
     assert!(page.contains("aes-128-gcm and aes-256-gcm cannot be told apart"));
     let page = crate::page_of(&crate::common::sample());
-    assert!(page.contains("aes-128-gcm is the fastest suite here"));
+    assert!(page.contains("aes-128-gcm is the fastest cipher here"));
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn an_unusable_row_is_shown_and_never_ranked() {
     let table = &text[start..start + text[start..].find("speed as a ratio").unwrap()];
     assert!(!table.contains('*') && table.contains("6.78!"), "{table}");
     assert!(text.contains("! unusable"), "{text}");
-    assert!(crate::page_of(&run).contains("aes-256-gcm is the fastest suite here"));
+    assert!(crate::page_of(&run).contains("aes-256-gcm is the fastest cipher here"));
 }
 
 #[test]

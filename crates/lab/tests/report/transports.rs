@@ -62,7 +62,7 @@ fn the_first_screen_names_an_emulated_link() {
     .unwrap();
     crate::json::check(&crate::json::validator(), &run);
     let text = crate::text_of(&run);
-    let (head, rest) = text.split_once("\n\n").unwrap();
+    let (head, rest) = text.split_once("\n\nA stack is").unwrap();
     let words = head.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         words.contains(
@@ -97,7 +97,7 @@ fn a_program_that_no_workload_knows_stands_between_the_peers_and_the_control() {
         run.results.push(serde_json::from_value(row).unwrap());
     }
     let text = crate::text_of(&run);
-    let table = &text[text.find("vless-tcp, 1 stream down").unwrap()..];
+    let table = &text[text.find("VLESS over TCP (vless-tcp), 1 download").unwrap()..];
     let places = ["\n  sealway", "\n  xray", "\n  fork", "\n  direct"].map(|name| table.find(name).unwrap());
     assert!(places.is_sorted(), "{table}");
 }
@@ -107,7 +107,7 @@ fn the_terminal_shows_rate_cost_and_ratio_of_each_case() {
     let text = crate::text_of(&sample());
     for words in [
         "Loopback is not a network",
-        "vless-tcp-tls, 1 stream down",
+        "VLESS over TLS (vless-tcp-tls), 1 download",
         "sealway moves 2.22x the bytes of xray with the same CPU time (2.18 to 2.27)",
         "sealway moves 1.92x the bytes of the best peer with the same CPU time",
         "Cheaper in 2, dearer in 0",
@@ -145,7 +145,7 @@ fn the_page_stacks_the_cost_of_the_programs() {
         "Loopback is not a network",
         "Transports on this machine",
         "Bulk data through a proxy",
-        "Through vless-tcp-tls, sealway moves a gigabyte for 0.900 s of CPU time; ",
+        "Through VLESS over TLS, sealway moves a gigabyte for 0.900 s of CPU time, client and server together; ",
     ] {
         assert!(page.contains(part), "lacks {part:?}");
     }

@@ -5,8 +5,10 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::chart::Text;
 use super::{embed, figure, published, strip, trust};
 use crate::format::{self, sig3_or};
+use crate::lens::headline::UNKNOWN;
 use crate::report::figures::{Section, sections};
-use crate::report::model::{Report, absent, machine};
+use crate::report::model::{Report, machine};
+use crate::report::notes::{Notes, notes};
 use crate::report::tables::FLAGS;
 use crate::result::{Recommendation, ResultRow, RunResult};
 
@@ -80,8 +82,13 @@ fn top(report: &Report<'_>, sections: &[Section<'_>]) -> Markup {
         let (cpu, other) = machine(&responder.machine);
         rest.push_str(&format!("; servers on {cpu}, {other}"));
     }
+    let label = if headline.which == UNKNOWN {
+        "Which"
+    } else {
+        headline.label
+    };
     let tiles = [
-        ("Which", headline.which.as_str(), headline.which_note.as_str()),
+        (label, headline.which.as_str(), headline.which_note.as_str()),
         ("By how much", &headline.lead, &headline.lead_note),
         ("How sure", &headline.sure, &headline.sure_note),
         ("On what machine", cpu, &rest),
@@ -102,8 +109,6 @@ fn top(report: &Report<'_>, sections: &[Section<'_>]) -> Markup {
                 @if !date.is_empty() { " \u{b7} " (Text(date)) }
             }
             h1 { (Text(&headline.answer)) }
-            @if let Some(link) = &run.link { p.lede { "Over an emulated link: " (Text(&link.line())) "." } }
-            @if !lede.is_empty() { p.lede { (Text(&lede.join(" "))) } }
             dl.tiles {
                 @for (name, value, note) in tiles {
                     div {
@@ -112,34 +117,29 @@ fn top(report: &Report<'_>, sections: &[Section<'_>]) -> Markup {
                     }
                 }
             }
-            (notes(run))
+            (before_you_read_on(&notes(run, &headline)))
+            @if let Some(link) = &run.link { p.lede { "Over an emulated link: " (Text(&link.line())) "." } }
+            @for also in report.also() { p.lede { (Text(&also)) } }
+            @if !lede.is_empty() { p.lede { (Text(&lede.join(" "))) } }
         }
     }
 }
 
-/// What must be known before anything is believed.
-fn notes(run: &RunResult) -> Markup {
-    let cut = (!run.complete).then(|| {
-        let text = "the run was stopped before its end; the figures are partial.";
-        ("Cut short".to_owned(), text.to_owned())
-    });
-    let warnings = run.warnings.iter().map(|warning| {
-        let of = if warning.place.is_empty() {
-            String::new()
-        } else {
-            format!("{}: ", warning.place)
-        };
-        (warning.code.clone(), of + &warning.text)
-    });
-    let absent = absent(run).map(|text| ("Absent".to_owned(), text));
-    let notes: Vec<(String, String)> = cut.into_iter().chain(absent).chain(warnings).collect();
+/// What touches the answer, and where the rest stands.
+fn before_you_read_on(notes: &Notes) -> Markup {
     html! {
-        @if !notes.is_empty() {
-            ul.notes aria-label="Before you read on" {
-                @for (code, text) in notes.iter().take(4) { li { strong { (Text(code)) } " " (Text(text)) } }
-                @if notes.len() > 4 {
-                    li { a href="#trust-section" { (format::count(notes.len() - 4, "more warning")) } }
+        @if !notes.first.is_empty() {
+            ul.notes aria-label="Before you believe it" {
+                @for note in notes.first.iter().take(4) { li { strong { (Text(&note.code)) } " " (Text(&note.text)) } }
+                @if notes.first.len() > 4 {
+                    li { a href="#about-run" { (format::count(notes.first.len() - 4, "more warning")) } }
                 }
+            }
+        }
+        @if !notes.rest.is_empty() {
+            p.reading {
+                a href="#about-run" { (format::count(notes.rest.len(), "note")) " about this run" }
+                ", none of which touches the answer"
             }
         }
     }

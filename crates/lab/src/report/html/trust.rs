@@ -24,7 +24,7 @@ pub(super) fn html(report: &Report<'_>) -> Markup {
         }
         h3 { "Verification" }
         p.prose { (verification(&run.results)) }
-        h3 { "Warnings" }
+        h3 #about-run { "About this run" }
         @if run.warnings.is_empty() { p.prose { "None were recorded." } } @else { (listing(&warnings(&run.warnings))) }
         h3 { "Subjects" }
         (listing(&subjects(&run.subjects)))

@@ -172,3 +172,34 @@ fn who_may_not_be_ranked_neither_wins_nor_is_the_reference() {
     let ratio = named(&rows, "sealway", "rate").ratio.clone().unwrap();
     assert_eq!((ratio.to.as_str(), ratio.verdict.as_str()), ("wild", "unknown"));
 }
+
+#[test]
+fn energy_has_rows_where_windows_have_it() {
+    let mut outcome = Outcome::default();
+    for round in 0..3 {
+        add(&mut outcome, 0, round, 1000, 10, 10);
+        add(&mut outcome, 1, round, 1000, 10, 10);
+    }
+    let rows = |outcome: &Outcome| table(&["sealway", "peer"]).rows(outcome);
+    assert!(rows(&outcome).iter().all(|row| !row.metric.starts_with("energy")));
+    for window in &mut outcome.windows {
+        window.figures.insert("energy".to_owned(), Num(2.5));
+    }
+    let found = rows(&outcome);
+    let row = named(&found, "sealway", "energy_per_op");
+    assert_eq!(
+        (
+            row.median.get(),
+            row.unit.as_str(),
+            row.better.as_str(),
+            row.method.as_str()
+        ),
+        (0.0025, "J/op", "lower", "E")
+    );
+    assert!(row.ratio.is_none());
+    // It is shared out over what the case is about.
+    let over = |first: Metric| metric::energy(&[first]).map(|metric| metric.name);
+    assert_eq!(over(metric::THROUGHPUT), Some("energy_per_byte"));
+    assert_eq!(over(metric::SETUP_TIME), Some("energy_per_op"));
+    assert_eq!(over(Metric::lower("memory_per_connection", "B")), None);
+}
