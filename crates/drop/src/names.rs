@@ -209,11 +209,6 @@ impl RelPath {
         out.extend_from_slice(&self.packed);
     }
 
-    /// Bytes of the form of the wire.
-    pub fn encoded_len(&self) -> usize {
-        1 + self.packed.len()
-    }
-
     /// Reads the form of the wire from the start of `bytes`, and says how many bytes it had.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ pub use open::{ChunkOpener, Opened};
 pub use request::{Accepted, Command, Request, RequestOpener, RequestRandom};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use request::{fnv1a, parse_header};
-pub use seal::{ChunkSealer, Slots};
+pub use seal::ChunkSealer;
 pub use session::{Options, Security, Session};
 pub use users::{Match, Users};
 
@@ -36,9 +36,6 @@ pub const CHUNK_PAYLOAD: usize = 16_384 - 18 - 16 - MAX_PADDING;
 
 /// Longest payload of one chunk: what a 16-bit size leaves beside the tag and the padding.
 pub const MAX_CHUNK_PAYLOAD: usize = 65_535 - 16 - MAX_PADDING;
-
-/// Most bytes one chunk can take on the wire; a buffer to open chunks in must hold them.
-pub const MAX_CHUNK: usize = 18 + 65_535 + 16;
 
 #[cfg(test)]
 pub(crate) mod tests;

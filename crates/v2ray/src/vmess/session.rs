@@ -70,8 +70,6 @@ pub struct Options(pub u8);
 impl Options {
     /// The body comes in chunks. AEAD bodies do in any case.
     pub const CHUNK_STREAM: u8 = 0x01;
-    /// An old way to reuse connections. Ignored.
-    pub const REUSE: u8 = 0x02;
     /// The sizes of chunks are masked.
     pub const CHUNK_MASKING: u8 = 0x04;
     /// Chunks are padded. Needs masking.

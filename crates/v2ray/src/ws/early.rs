@@ -22,26 +22,6 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// Takes `ed` off a configured path: the path to ask for or to be asked for, and N. Other parameters stay.
-pub fn split_path(path: &str) -> (String, usize) {
-    let Some((front, query)) = path.split_once('?') else {
-        return (path.to_owned(), 0);
-    };
-    let mut limit = 0;
-    let mut rest = Vec::new();
-    for part in query.split('&') {
-        match part.strip_prefix("ed=").and_then(|n| n.parse().ok()) {
-            Some(n) => limit = n,
-            None => rest.push(part),
-        }
-    }
-    if rest.iter().all(|part| part.is_empty()) {
-        (front.to_owned(), limit)
-    } else {
-        (format!("{front}?{}", rest.join("&")), limit)
-    }
-}
-
 /// Early data as text.
 pub fn encode(data: &[u8]) -> String {
     BASE64.encode(data)
@@ -71,22 +51,6 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths() {
-        for (path, want) in [
-            ("/ws?ed=2048", ("/ws", 2048)),
-            ("/ws", ("/ws", 0)),
-            ("/ws?ed=2560&x=1", ("/ws?x=1", 2560)),
-            ("/ws?x=1&ed=9", ("/ws?x=1", 9)),
-            ("/ws?ed=", ("/ws?ed=", 0)),
-            ("/ws?ed=-1", ("/ws?ed=-1", 0)),
-            ("/?", ("/", 0)),
-        ] {
-            let (front, limit) = split_path(path);
-            assert_eq!((front.as_str(), limit), want, "{path}");
-        }
-    }
 
     #[test]
     fn texts() {
