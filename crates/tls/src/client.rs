@@ -13,7 +13,7 @@ mod states;
 use std::sync::Arc;
 
 use crate::codec::{Joiner, MAX_FLIGHT, MAX_HELLO, MAX_MESSAGE, record};
-use crate::error::{Alert, Error};
+use crate::error::{Alert, Error, unexpected};
 use crate::group::Group;
 use crate::records::{Opening, Sealing, Version};
 use crate::schedule::{KeyLog, Secrets};
@@ -225,7 +225,7 @@ impl<J: Judge> Client<J> {
                         self.messages(random)?;
                     }
                     record::ALERT => return Err(alerted(plain)),
-                    record::HANDSHAKE => return Err(Error::peer(Alert::UnexpectedMessage, "a record without content")),
+                    record::HANDSHAKE => return Err(unexpected("a record without content")),
                     _ => return Err(unexpected("a record before Finished that is not of the handshake")),
                 }
             }
@@ -296,10 +296,6 @@ impl<J: Judge> Client<J> {
             self.changed = true;
         }
     }
-}
-
-fn unexpected(what: &'static str) -> Error {
-    Error::peer(Alert::UnexpectedMessage, what)
 }
 
 fn alerted(content: &[u8]) -> Error {

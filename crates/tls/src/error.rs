@@ -72,6 +72,11 @@ pub enum Error {
     Library(&'static str),
 }
 
+/// A message that may not come here.
+pub(crate) fn unexpected(what: &'static str) -> Error {
+    Error::peer(Alert::UnexpectedMessage, what)
+}
+
 impl Error {
     /// The peer's fault.
     pub const fn peer(alert: Alert, what: &'static str) -> Error {

@@ -16,7 +16,7 @@ mod half;
 use std::ops::Range;
 
 use crate::codec::Kind;
-use crate::error::{Alert, Error};
+use crate::error::{Alert, Error, unexpected};
 use crate::schedule::{Keys, TrafficSecret};
 
 pub use crate::codec::record::{ALERT, APPLICATION, HANDSHAKE, HEAD as HEADER, MAX_PLAIN, MAX_SEALED};
@@ -227,7 +227,7 @@ impl Records {
         self.opening = None;
         match self.handshake.is_empty() {
             true => Ok(()),
-            false => Err(Error::peer(Alert::UnexpectedMessage, "a message without its end")),
+            false => Err(unexpected("a message without its end")),
         }
     }
 
@@ -403,10 +403,6 @@ impl Records {
         }
         Ok(())
     }
-}
-
-fn unexpected(what: &'static str) -> Error {
-    Error::peer(Alert::UnexpectedMessage, what)
 }
 
 /// The schedule of a handshake of this crate.

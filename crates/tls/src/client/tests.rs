@@ -10,18 +10,10 @@ use crate::codec::{
     ClientHello, HEAD, Kind, Message, RETRY_RANDOM, write_certificate, write_certificate_verify,
     write_encrypted_extensions, write_finished, write_server_hello,
 };
+use crate::fuzzing::ends::fixed;
 use crate::group;
 use crate::schedule::{Handshake, TrafficSecret, Transcript};
 use crate::template;
-
-fn counting(mut byte: u8) -> impl FnMut(&mut [u8]) {
-    move |out| {
-        for place in out {
-            byte = byte.wrapping_mul(109).wrapping_add(89);
-            *place = byte;
-        }
-    }
-}
 
 /// Accepts the certificate "mine" and a signature that is what was signed.
 #[derive(Default)]
@@ -151,7 +143,7 @@ impl Script {
             .unwrap()
             .get(self.group.id())
             .expect("a share");
-        let (own, shared) = group::answer(self.group, share, &mut counting(77)).unwrap();
+        let (own, shared) = group::answer(self.group, share, &mut fixed(77)).unwrap();
         let extensions = self.hello_extensions.clone().unwrap_or_else(|| {
             vec![
                 (extension::KEY_SHARE, body::key_share(self.group.id(), &own).unwrap()),
@@ -251,7 +243,7 @@ fn show<J: Judge>(client: &mut Client<J>, bytes: &[u8], size: usize) -> Result<(
     let mut held = Vec::new();
     for piece in bytes.chunks(size) {
         held.extend_from_slice(piece);
-        let taken = client.receive(&mut held, &mut counting(3))?;
+        let taken = client.receive(&mut held, &mut fixed(3))?;
         held.drain(..taken);
     }
     assert!(held.is_empty() || !client.is_done(), "what came was not taken");
@@ -300,7 +292,7 @@ fn plain() -> Hello {
 }
 
 fn browser() -> Hello {
-    template::chrome(Some("a.test"), true, &mut counting(1)).unwrap()
+    template::chrome(Some("a.test"), true, &mut fixed(1)).unwrap()
 }
 
 #[test]
@@ -397,7 +389,7 @@ fn a_session_id_is_sealed_over_the_whole_hello() {
         shares: 1,
         ..Offer::default()
     };
-    let hybrid = Hello::plain(&offer, &mut counting(1)).unwrap();
+    let hybrid = Hello::plain(&offer, &mut fixed(1)).unwrap();
     let bytes = hybrid.to_bytes().unwrap();
     assert!(bytes.ends_with(&hybrid.x25519().unwrap().public()));
 }

@@ -1,5 +1,6 @@
 //! Entries of the client's handshake.
 
+use super::ends::fixed;
 use crate::client::{Client, Hello, Judge, MAX_CHANGES, Offer, Shown};
 use crate::codec::{MAX_FLIGHT, MAX_HELLO, record};
 use crate::error::Error;
@@ -7,16 +8,6 @@ use crate::group::X25519Secret;
 use crate::reality::AuthKey;
 use crate::reality::certificate::{MLDSA65_KEY_LEN, signature};
 use crate::reality::proof::Proof;
-
-/// Random bytes that are always the same, so that inputs can get through a handshake.
-fn fixed(mut byte: u8) -> impl FnMut(&mut [u8]) {
-    move |out| {
-        for place in out {
-            byte = byte.wrapping_mul(109).wrapping_add(89);
-            *place = byte;
-        }
-    }
-}
 
 /// Accepts everybody.
 struct Anyone;

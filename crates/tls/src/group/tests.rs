@@ -1,20 +1,12 @@
 //! Both ends agree, and what is not a share is refused.
 
 use super::*;
-
-fn counting(mut byte: u8) -> impl FnMut(&mut [u8]) {
-    move |out| {
-        for place in out {
-            byte = byte.wrapping_mul(109).wrapping_add(89);
-            *place = byte;
-        }
-    }
-}
+use crate::fuzzing::ends::fixed;
 
 #[test]
 fn both_ends_agree_and_another_client_does_not() {
     for group in Group::ALL {
-        let of = |byte| ClientSecret::of(group, &mut counting(byte));
+        let of = |byte| ClientSecret::of(group, &mut fixed(byte));
         let (client, other) = (of(1), of(2));
         let share = client.share(group).unwrap();
         assert_eq!(share.len(), group.client_len());
@@ -23,7 +15,7 @@ fn both_ends_agree_and_another_client_does_not() {
             group.client_x25519_at().map(|at| &share[at..]),
             x25519.as_ref().map(|key| &key[..])
         );
-        let (own, shared) = answer(group, &share, &mut counting(3)).unwrap();
+        let (own, shared) = answer(group, &share, &mut fixed(3)).unwrap();
         assert_eq!(own.len(), group.server_len());
         let lens = [(0x1d, 32), (0x11ec, 64), (0x17, 32), (0x18, 48)];
         assert!(lens.contains(&(group.id(), shared.len())));
@@ -33,8 +25,8 @@ fn both_ends_agree_and_another_client_does_not() {
     }
     assert_eq!(Group::from_id(0x0019), None);
     let (x25519, curve) = (
-        ClientSecret::new(&mut counting(1)),
-        ClientSecret::of(Group::Secp256r1, &mut counting(1)),
+        ClientSecret::new(&mut fixed(1)),
+        ClientSecret::of(Group::Secp256r1, &mut fixed(1)),
     );
     assert_eq!(x25519.share(Group::Secp256r1), Err(OTHER));
     for group in [Group::X25519, Group::X25519MlKem768, Group::Secp384r1] {
@@ -47,9 +39,9 @@ fn both_ends_agree_and_another_client_does_not() {
 #[test]
 fn every_part_of_a_share_counts() {
     for group in Group::ALL {
-        let client = ClientSecret::of(group, &mut counting(1));
+        let client = ClientSecret::of(group, &mut fixed(1));
         let share = client.share(group).unwrap();
-        let (own, shared) = answer(group, &share, &mut counting(3)).unwrap();
+        let (own, shared) = answer(group, &share, &mut fixed(3)).unwrap();
         for at in (0..own.len()).step_by(97).chain([own.len() - 1]) {
             let mut changed = own.clone();
             changed[at] ^= 1;
@@ -71,25 +63,25 @@ fn what_is_no_share_is_refused() {
         );
     };
     for group in Group::ALL {
-        let client = ClientSecret::of(group, &mut counting(1));
+        let client = ClientSecret::of(group, &mut fixed(1));
         let share = client.share(group).unwrap();
         for len in [0, 1, share.len() - 1] {
-            refused(answer(group, &share[..len], &mut counting(3)));
+            refused(answer(group, &share[..len], &mut fixed(3)));
             assert!(client.agree(group, &vec![9; len]).is_err());
         }
-        refused(answer(group, &[&share[..], &[0]].concat(), &mut counting(3)));
+        refused(answer(group, &[&share[..], &[0]].concat(), &mut fixed(3)));
         let Some(at) = group.client_x25519_at() else {
             // A compressed point, a point of neither form, and none of the curve.
             for first in [2, 3, 0, 5, 6, 7] {
                 let mut changed = share.clone();
                 changed[0] = first;
-                refused(answer(group, &changed, &mut counting(3)));
-                refused(answer(group, &changed[..1 + share.len() / 2], &mut counting(3)));
+                refused(answer(group, &changed, &mut fixed(3)));
+                refused(answer(group, &changed[..1 + share.len() / 2], &mut fixed(3)));
             }
             refused(answer(
                 group,
                 &[&[4][..], &vec![0; share.len() - 1]].concat(),
-                &mut counting(3),
+                &mut fixed(3),
             ));
             continue;
         };
@@ -101,19 +93,17 @@ fn what_is_no_share_is_refused() {
         }] {
             let mut small = share.clone();
             small[at..].copy_from_slice(&point);
-            refused(answer(group, &small, &mut counting(3)));
-            let mut own = answer(group, &share, &mut counting(3)).unwrap().0;
+            refused(answer(group, &small, &mut fixed(3)));
+            let mut own = answer(group, &share, &mut fixed(3)).unwrap().0;
             let at = own.len() - 32;
             own[at..].copy_from_slice(&point);
             assert!(client.agree(group, &own).is_err());
         }
     }
     // A coefficient that is not reduced modulo 3329.
-    let mut share = ClientSecret::new(&mut counting(1))
-        .share(Group::X25519MlKem768)
-        .unwrap();
+    let mut share = ClientSecret::new(&mut fixed(1)).share(Group::X25519MlKem768).unwrap();
     share[..3].fill(0xff);
-    refused(answer(Group::X25519MlKem768, &share, &mut counting(3)));
+    refused(answer(Group::X25519MlKem768, &share, &mut fixed(3)));
 }
 
 /// The keys of the sheet on REALITY.

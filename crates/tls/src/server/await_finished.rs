@@ -3,7 +3,7 @@
 use super::flight::Flight;
 use super::{Agreed, Connected};
 use crate::codec::{Joiner, Kind, record};
-use crate::error::{Alert, Error};
+use crate::error::{Error, unexpected};
 use crate::records::{Opening, Records};
 use crate::schedule::Handshake;
 use crate::suite::Digest;
@@ -22,10 +22,6 @@ pub struct AwaitFinished {
     records: Option<Records>,
     /// How many records with a change_cipher_spec may still come.
     changes: u32,
-}
-
-fn unexpected(what: &'static str) -> Error {
-    Error::peer(Alert::UnexpectedMessage, what)
 }
 
 impl AwaitFinished {

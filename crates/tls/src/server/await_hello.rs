@@ -3,7 +3,7 @@
 use super::flight::{Flight, Hellos};
 use super::{Agreed, AwaitFinished, Config, MAX_CHANGES};
 use crate::codec::{self, ClientHello, Joiner, MAX_HELLO, extension, record, write_server_hello};
-use crate::error::{Alert, Error};
+use crate::error::{Alert, Error, unexpected};
 use crate::group::{self, Group};
 use crate::schedule::Transcript;
 use crate::suite::CipherSuite;
@@ -32,10 +32,6 @@ impl Default for AwaitHello {
             changes: MAX_CHANGES,
         }
     }
-}
-
-fn unexpected(what: &'static str) -> Error {
-    Error::peer(Alert::UnexpectedMessage, what)
 }
 
 fn illegal(what: &'static str) -> Error {

@@ -9,7 +9,7 @@ fn a_second_hello_differs_in_what_was_asked_for_only() {
             shares: 1,
             ..Offer::default()
         };
-        Hello::plain(&offer, &mut counting(1)).unwrap()
+        Hello::plain(&offer, &mut fixed(1)).unwrap()
     };
     for (hello, group, cookie) in [
         (only_hybrid as fn() -> Hello, Some(0x001d), None),
@@ -55,9 +55,9 @@ fn a_second_hello_differs_in_what_was_asked_for_only() {
 fn a_cookie_has_its_place_in_the_order_that_was_drawn() {
     let mut places = std::collections::HashSet::new();
     for seed in 0..40 {
-        let mut hello = template::chrome(Some("a.test"), true, &mut counting(seed)).unwrap();
+        let mut hello = template::chrome(Some("a.test"), true, &mut fixed(seed)).unwrap();
         let before = hello.extensions.clone();
-        hello.retry(None, Some(&[1]), &mut counting(1)).unwrap();
+        hello.retry(None, Some(&[1]), &mut fixed(1)).unwrap();
         let kinds: Vec<u16> = hello.extensions.iter().map(|(kind, _)| *kind).collect();
         let place = kinds.iter().position(|kind| *kind == extension::COOKIE).unwrap();
         assert!(

@@ -240,14 +240,14 @@ fn the_server_is_told_why() {
     };
     let (mut client, _) = begin();
     let mut bytes = b"HTTP/1.1 400 Bad Request\r\n".to_vec();
-    assert!(client.receive(&mut bytes, &mut counting(3)).is_err());
+    assert!(client.receive(&mut bytes, &mut fixed(3)).is_err());
     says(&mut client, None, Alert::UnexpectedMessage);
     // It stays over.
     let (flight, _) = Script::default().answer(
         &first_message(&Client::start(plain(), Likes::default(), None).unwrap().take_output()),
         None,
     );
-    assert!(client.receive(&mut flight.clone(), &mut counting(3)).is_err());
+    assert!(client.receive(&mut flight.clone(), &mut fixed(3)).is_err());
     assert!(!client.is_done());
 
     let (mut client, hello) = begin();
@@ -256,19 +256,19 @@ fn the_server_is_told_why() {
         ..Script::default()
     };
     let (mut flight, mut server) = script.answer(&hello, None);
-    assert!(client.receive(&mut flight, &mut counting(3)).is_err());
+    assert!(client.receive(&mut flight, &mut fixed(3)).is_err());
     says(&mut client, Some(&mut server), Alert::DecryptError);
 
     // A changed byte of a sealed record.
     let (mut client, hello) = begin();
     let (mut flight, mut server) = Script::default().answer(&hello, None);
     *flight.last_mut().unwrap() ^= 1;
-    assert_eq!(client.receive(&mut flight, &mut counting(3)), Err(Error::Unauthentic));
+    assert_eq!(client.receive(&mut flight, &mut fixed(3)), Err(Error::Unauthentic));
     says(&mut client, Some(&mut server), Alert::BadRecordMac);
 
     // The first failure is the last: what follows is not looked at, and answered with nothing.
     for follows in [&[20, 3, 3, 0, 1, 1][..], &[22, 3, 3, 0, 4, 0, 0, 0, 0], b""] {
-        assert!(client.receive(&mut follows.to_vec(), &mut counting(3)).is_err());
+        assert!(client.receive(&mut follows.to_vec(), &mut fixed(3)).is_err());
         assert!(client.take_output().is_empty());
     }
 
@@ -280,14 +280,14 @@ fn the_server_is_told_why() {
         .map(|first| flight.split_at(first.len()))
         .unwrap();
     let mut bytes = [first, &[21, 3, 3, 0, 2, 2, 40]].concat();
-    let error = client.receive(&mut bytes, &mut counting(3)).unwrap_err();
+    let error = client.receive(&mut bytes, &mut fixed(3)).unwrap_err();
     assert_eq!(error.alert(), Some(Alert::UnexpectedMessage));
     says(&mut client, Some(&mut server), Alert::UnexpectedMessage);
 
     // Whoever gives up is told nothing.
     let (mut client, _) = begin();
     let mut alert = vec![21, 3, 3, 0, 2, 2, 40];
-    assert_eq!(client.receive(&mut alert, &mut counting(3)), Err(Error::Alerted(40)));
+    assert_eq!(client.receive(&mut alert, &mut fixed(3)), Err(Error::Alerted(40)));
     assert!(client.take_output().is_empty());
 }
 
@@ -326,7 +326,7 @@ fn messages_come_in_their_order_and_whole_where_keys_change() {
         client.take_output();
         let mut bytes = records.to_vec();
         bytes.resize(bytes.len().max(25), 0);
-        let error = client.receive(&mut bytes, &mut counting(3)).unwrap_err();
+        let error = client.receive(&mut bytes, &mut fixed(3)).unwrap_err();
         assert_eq!(error.alert(), Some(alert), "{records:02x?}: {error}");
     }
     // The messages of a flight: EncryptedExtensions, Certificate, CertificateVerify, Finished, each sealed in a record; 8 is one in
@@ -371,7 +371,7 @@ fn messages_come_in_their_order_and_whole_where_keys_change() {
                 step => sealing.push(record::HANDSHAKE, &messages[*step], &mut bytes).unwrap(),
             }
         }
-        let error = client.receive(&mut bytes, &mut counting(3)).unwrap_err();
+        let error = client.receive(&mut bytes, &mut fixed(3)).unwrap_err();
         assert_eq!(error.alert(), Some(Alert::UnexpectedMessage), "{order:?}: {error}");
     }
     // ServerHello, and the beginning of something in the same record.
@@ -381,7 +381,7 @@ fn messages_come_in_their_order_and_whole_where_keys_change() {
     let first = record::Record::first(&flight).unwrap().unwrap();
     let mut bytes = Vec::new();
     record::write(&mut bytes, record::HANDSHAKE, 3, &[first.content, &[8]].concat());
-    let error = client.receive(&mut bytes, &mut counting(3)).unwrap_err();
+    let error = client.receive(&mut bytes, &mut fixed(3)).unwrap_err();
     assert_eq!(error.alert(), Some(Alert::UnexpectedMessage));
     assert_eq!(Kind::SERVER_HELLO.0, 2);
 }
