@@ -156,6 +156,17 @@ pub struct Reader {
 }
 
 impl Reader {
+    /// The length of the next record; `None` at the end of the connection.
+    fn record_len(&mut self) -> Result<Option<usize>, Error> {
+        self.fill(HEADER_LEN)?;
+        let Some(header) = self.buffer[self.start..self.end].first_chunk() else {
+            self.half.end().map_err(|_| lost())?;
+            return Ok(None);
+        };
+        let len = self.half.record_len(header);
+        len.map(Some).map_err(|error| Error::of_session(error, self.own))
+    }
+
     /// The next record, `None` after the other end closed the connection in good order.
     ///
     /// # Errors
@@ -166,17 +177,9 @@ impl Reader {
         reason = "a record borrows the buffer, which an iterator's item cannot"
     )]
     pub fn next(&mut self) -> Result<Option<Record<'_>>, Error> {
-        self.fill(HEADER_LEN)?;
-        if self.end - self.start < HEADER_LEN {
-            self.half.end().map_err(|_| lost())?;
+        let Some(len) = self.record_len()? else {
             return Ok(None);
-        }
-        let mut header = [0; HEADER_LEN];
-        header.copy_from_slice(&self.buffer[self.start..self.start + HEADER_LEN]);
-        let len = self
-            .half
-            .record_len(&header)
-            .map_err(|error| Error::of_session(error, self.own))?;
+        };
         self.fill(len)?;
         if self.end - self.start < len {
             return Err(lost());
@@ -200,17 +203,9 @@ impl Reader {
     /// # Errors
     /// As [`Reader::next`].
     pub fn next_owned(&mut self, memory: impl FnOnce(usize) -> Vec<u8>) -> Result<Option<OwnedRecord>, Error> {
-        self.fill(HEADER_LEN)?;
-        if self.end - self.start < HEADER_LEN {
-            self.half.end().map_err(|_| lost())?;
+        let Some(len) = self.record_len()? else {
             return Ok(None);
-        }
-        let mut header = [0; HEADER_LEN];
-        header.copy_from_slice(&self.buffer[self.start..self.start + HEADER_LEN]);
-        let len = self
-            .half
-            .record_len(&header)
-            .map_err(|error| Error::of_session(error, self.own))?;
+        };
         // The header of the next record comes with this one, as in `fill`.
         let room = len + HEADER_LEN;
         let mut buffer = memory(room);
@@ -226,12 +221,7 @@ impl Reader {
                 Ok(0) => return Err(lost()),
                 Ok(read) => have += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => {
-                    return Err(Error::Network {
-                        doing: "receiving".into(),
-                        source,
-                    });
-                }
+                Err(source) => return Err(Error::network("receiving")(source)),
             }
         }
         if have > len {
@@ -306,12 +296,7 @@ impl Reader {
                 Ok(0) => break,
                 Ok(read) => self.end += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => {
-                    return Err(Error::Network {
-                        doing: "receiving".into(),
-                        source,
-                    });
-                }
+                Err(source) => return Err(Error::network("receiving")(source)),
             }
         }
         Ok(())

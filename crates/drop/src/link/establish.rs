@@ -233,12 +233,7 @@ fn exchange(
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset && !answered => return Err(ended(false)),
-            Err(source) => {
-                return Err(Error::Network {
-                    doing: "the handshake".into(),
-                    source,
-                });
-            }
+            Err(source) => return Err(Error::network("the handshake")(source)),
         };
         if !std::mem::replace(&mut answered, true) && !go_on(Moment::Answered) {
             return Err(Error::Cancelled);

@@ -94,12 +94,7 @@ pub(super) fn fill(
             }
             Ok(read) => have += read,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(source) => {
-                return Err(Error::Network {
-                    doing: doing.into(),
-                    source,
-                });
-            }
+            Err(source) => return Err(Error::network(doing)(source)),
         }
     }
     Ok(())

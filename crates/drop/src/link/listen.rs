@@ -77,12 +77,7 @@ pub(super) fn accept(
             Err(error) if is_passing(&error) => {}
             // Too many are here: it passes when some of them go.
             Err(error) if is_shortage(&error) => std::thread::sleep(TICK),
-            Err(source) => {
-                return Err(Error::Network {
-                    doing: doing.into(),
-                    source,
-                });
-            }
+            Err(source) => return Err(Error::network(doing)(source)),
         }
     }
 }
