@@ -59,31 +59,20 @@ pub(super) async fn put(
     request: Request<Coming>,
     target: Target,
 ) -> Result<Answer, No> {
-    let json = request
-        .headers()
+    let headers = request.headers();
+    let json = headers
         .get(ACCEPT)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-    let path = match target.path {
-        Some(path) if !target.folder => path,
-        _ => {
-            return Err(No::new(
-                StatusCode::BAD_REQUEST,
-                "No name",
-                "Name the file: PUT …/NAME, or curl -T FILE …/",
-            ));
-        }
+    let wrong = |title, text| No::new(StatusCode::BAD_REQUEST, title, text);
+    let Some(path) = target.path.filter(|_| !target.folder) else {
+        let text = "Name the file: PUT …/NAME, or curl -T FILE …/";
+        return Err(wrong("No name", text));
     };
-    let sent = match request.headers().get(CONTENT_RANGE) {
+    let sent = match headers.get(CONTENT_RANGE) {
         None => None,
         Some(header) => {
-            let wrong = || {
-                No::new(
-                    StatusCode::BAD_REQUEST,
-                    "Wrong range",
-                    "Content-Range is not FIRST-LAST/SIZE in bytes.",
-                )
-            };
-            Some(range::sent(header.as_bytes()).ok_or_else(wrong)?)
+            let text = "Content-Range is not FIRST-LAST/SIZE in bytes.";
+            Some(range::sent(header.as_bytes()).ok_or_else(|| wrong("Wrong range", text))?)
         }
     };
     let length = request.body().size_hint().exact();
@@ -114,9 +103,24 @@ pub(super) async fn put(
         (None, Some(size)) => receive(inbox, announce(size), 0..size, body).await,
         (None, None) => spool(inbox, path.clone(), body).await,
     };
+    match came {
+        Ok(came) => Ok(tell(web, client, &path, came, json)),
+        Err(refused) => {
+            // A client that comes back too early, or elsewhere, tries again by itself.
+            if !matches!(refused, Refused::Busy | Refused::Offset(_)) {
+                web.telling
+                    .not_received(&join(path.key()), client.address, &refused.why());
+            }
+            Err(No::from(&refused))
+        }
+    }
+}
+
+/// Tells who watches, and the client, what came of a file that was sent to `path`.
+fn tell(web: &Web, client: &Client, path: &RelPath, came: Came, json: bool) -> Answer {
     let name = |path: &RelPath| String::from_utf8_lossy(&join(path.key())).into_owned();
     let (status, value, words) = match came {
-        Ok(Came::Placed(path, bytes)) => {
+        Came::Placed(path, bytes) => {
             let (path, told) = (join(path.key()), name(&path));
             web.telling.received(&Upload {
                 path,
@@ -125,31 +129,20 @@ pub(super) async fn put(
             });
             (StatusCode::CREATED, json!({"done": true, "name": told}), told)
         }
-        Ok(Came::There) => {
+        Came::There => {
             let note = "the same file is there already";
-            (
-                StatusCode::OK,
-                json!({"done": true, "name": name(&path), "note": note}),
-                note.to_owned(),
-            )
+            let value = json!({"done": true, "name": name(path), "note": note});
+            (StatusCode::OK, value, note.to_owned())
         }
-        Ok(Came::Part(offset)) => (StatusCode::OK, json!({"offset": offset}), offset.to_string()),
-        Err(refused) => {
-            // A client that comes back too early, or elsewhere, tries again by itself.
-            if !matches!(refused, Refused::Busy | Refused::Offset(_)) {
-                web.telling
-                    .not_received(&join(path.key()), client.address, &refused.why());
-            }
-            return Err(No::from(&refused));
-        }
+        Came::Part(offset) => (StatusCode::OK, json!({"offset": offset}), offset.to_string()),
     };
-    let mut answer = text(status, format!("{words}\n"));
-    if json {
-        answer = text(status, value.to_string());
-        let kind = HeaderValue::from_static("application/json");
-        answer.headers_mut().insert(CONTENT_TYPE, kind);
+    if !json {
+        return text(status, format!("{words}\n"));
     }
-    Ok(answer)
+    let mut answer = text(status, value.to_string());
+    let kind = HeaderValue::from_static("application/json");
+    answer.headers_mut().insert(CONTENT_TYPE, kind);
+    answer
 }
 
 async fn begin(inbox: &Arc<Inbox>, announced: Announced) -> Result<Begun, Refused> {
