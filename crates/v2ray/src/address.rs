@@ -143,12 +143,7 @@ impl Address {
             let bytes = cursor.take(usize::from(len))?;
             Self::from_domain_bytes(bytes).map_err(Stop::Failed)
         } else {
-            Err(Error::Field {
-                protocol,
-                field: "the address type",
-                got: u64::from(got),
-            }
-            .into())
+            Err(protocol.field("the address type", u64::from(got)).into())
         }
     }
 

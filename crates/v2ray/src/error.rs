@@ -56,6 +56,45 @@ impl fmt::Display for Protocol {
     }
 }
 
+/// Errors of a protocol.
+impl Protocol {
+    pub(crate) const fn field(self, field: &'static str, got: u64) -> Error {
+        let protocol = self;
+        Error::Field { protocol, field, got }
+    }
+
+    pub(crate) const fn malformed(self, problem: &'static str) -> Error {
+        let protocol = self;
+        Error::Malformed { protocol, problem }
+    }
+
+    pub(crate) const fn too_long(self, what: &'static str, limit: usize) -> Error {
+        let protocol = self;
+        Error::TooLong { protocol, what, limit }
+    }
+
+    pub(crate) const fn unknown_user(self) -> Error {
+        Error::UnknownUser { protocol: self }
+    }
+
+    pub(crate) const fn replayed(self) -> Error {
+        Error::Replayed { protocol: self }
+    }
+
+    pub(crate) const fn unauthentic(self) -> Error {
+        Error::Unauthentic { protocol: self }
+    }
+
+    pub(crate) const fn does_not_fit(self, what: &'static str, limit: usize, got: usize) -> Error {
+        Error::DoesNotFit {
+            protocol: self,
+            what,
+            limit,
+            got,
+        }
+    }
+}
+
 /// Why a call failed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]

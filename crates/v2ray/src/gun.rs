@@ -77,10 +77,7 @@ pub struct Decoder {
 }
 
 fn malformed(problem: &'static str) -> Error {
-    Error::Malformed {
-        protocol: PROTOCOL,
-        problem,
-    }
+    PROTOCOL.malformed(problem)
 }
 
 impl Decoder {
@@ -162,11 +159,7 @@ impl Decoder {
         } else {
             self.left = (len << 8 | u32::from(byte)) as usize;
             if self.left > MAX_MESSAGE {
-                return Err(Error::TooLong {
-                    protocol: PROTOCOL,
-                    what: "a message",
-                    limit: MAX_MESSAGE,
-                });
+                return Err(PROTOCOL.too_long("a message", MAX_MESSAGE));
             }
             self.state = State::Field { one: false };
             self.settle();
@@ -225,12 +218,7 @@ fn varint_len(value: usize) -> usize {
 /// [`Error::DoesNotFit`] for no data at all, which some readers do not expect, and for more than [`MAX_DATA`].
 pub fn write_head(data: usize, out: &mut Vec<u8>) -> Result<(), Error> {
     if data == 0 || data > MAX_DATA {
-        return Err(Error::DoesNotFit {
-            protocol: PROTOCOL,
-            what: "data",
-            limit: MAX_DATA,
-            got: data,
-        });
+        return Err(PROTOCOL.does_not_fit("data", MAX_DATA, data));
     }
     let message = 1 + varint_len(data) + data;
     out.push(0);

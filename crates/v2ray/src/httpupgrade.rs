@@ -13,10 +13,7 @@ pub const MAX_HEAD: usize = 12 * 1024;
 const PROTOCOL: Protocol = Protocol::HttpUpgrade;
 
 fn malformed(problem: &'static str) -> Error {
-    Error::Malformed {
-        protocol: PROTOCOL,
-        problem,
-    }
+    PROTOCOL.malformed(problem)
 }
 
 /// Reads a handshake, as the server. Bytes behind the head are the beginning of the stream and must be kept: see `used`.

@@ -82,12 +82,7 @@ pub fn push_stream(out: &mut Vec<u8>, peer: SocketAddr, payload: &[u8]) -> Resul
     let got = out.len() - at - 2 + payload.len();
     let Ok(len) = u16::try_from(got) else {
         out.truncate(at);
-        return Err(Error::DoesNotFit {
-            protocol: Protocol::PacketAddr,
-            what: "a datagram with its address",
-            limit: usize::from(u16::MAX),
-            got,
-        });
+        return Err(Protocol::PacketAddr.does_not_fit("a datagram with its address", usize::from(u16::MAX), got));
     };
     out[at..at + 2].copy_from_slice(&len.to_be_bytes());
     out.extend_from_slice(payload);
@@ -104,10 +99,7 @@ fn head(cursor: &mut Cursor<'_>) -> Result<SocketAddr, Stop> {
 }
 
 fn malformed(problem: &'static str) -> Error {
-    Error::Malformed {
-        protocol: Protocol::PacketAddr,
-        problem,
-    }
+    Protocol::PacketAddr.malformed(problem)
 }
 
 #[cfg(test)]

@@ -94,10 +94,7 @@ pub fn decode(bytes: &[u8]) -> Result<Step<Option<Endpoints>>, Error> {
 }
 
 fn malformed(problem: &'static str) -> Error {
-    Error::Malformed {
-        protocol: Protocol::ProxyProtocol,
-        problem,
-    }
+    Protocol::ProxyProtocol.malformed(problem)
 }
 
 fn decode_v1(bytes: &[u8]) -> Result<Step<Option<Endpoints>>, Error> {
@@ -108,11 +105,7 @@ fn decode_v1(bytes: &[u8]) -> Result<Step<Option<Endpoints>>, Error> {
     let window = &bytes[..bytes.len().min(MAX_V1)];
     let Some(end) = window.windows(2).position(|pair| pair == b"\r\n") else {
         if window.len() == MAX_V1 {
-            return Err(Error::TooLong {
-                protocol: Protocol::ProxyProtocol,
-                what: "the line",
-                limit: MAX_V1,
-            });
+            return Err(Protocol::ProxyProtocol.too_long("the line", MAX_V1));
         }
         return Ok(Step::More(1));
     };
@@ -163,22 +156,13 @@ fn decode_v2(cursor: &mut Cursor<'_>) -> Result<Option<Endpoints>, Stop> {
     }
     cursor.take(SIGNATURE.len())?;
     let [command, family] = cursor.array()?;
-    let field = |field, got| Error::Field {
-        protocol: Protocol::ProxyProtocol,
-        field,
-        got: u64::from(got),
-    };
+    let field = |field, got| Protocol::ProxyProtocol.field(field, u64::from(got));
     if !matches!(command, 0x20 | 0x21) {
         return Err(field("the version and command", command).into());
     }
     let len = usize::from(cursor.u16()?);
     if len > MAX_V2 - 16 {
-        return Err(Error::TooLong {
-            protocol: Protocol::ProxyProtocol,
-            what: "the header",
-            limit: MAX_V2,
-        }
-        .into());
+        return Err(Protocol::ProxyProtocol.too_long("the header", MAX_V2).into());
     }
     let mut body = Cursor::new(cursor.take(len)?);
     if command == 0x20 {

@@ -118,9 +118,7 @@ impl ReplayGuard {
             .get(&slice)
             .is_some_and(|entries| entries.contains(&seen.entry));
         if known {
-            return Err(Error::Replayed {
-                protocol: seen.protocol,
-            });
+            return Err(seen.protocol.replayed());
         }
         while self.held >= self.capacity && self.make_room(now) {}
         if seen.time < self.forgotten || self.held >= self.capacity {
@@ -208,9 +206,7 @@ mod tests {
 
     const NOW: i64 = 1_700_000_000;
     const START: i64 = NOW - 100_000;
-    const REPLAYED: Result<(), Error> = Err(Error::Replayed {
-        protocol: Protocol::Vmess,
-    });
+    const REPLAYED: Result<(), Error> = Err(Protocol::Vmess.replayed());
 
     fn user(name: &str) -> UserId {
         UserId::parse(name).unwrap()

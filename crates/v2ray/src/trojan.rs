@@ -26,6 +26,6 @@ fn check_crlf(bytes: [u8; 2], problem: &'static str) -> Result<(), Error> {
     let protocol = Protocol::Trojan;
     match bytes == CRLF {
         true => Ok(()),
-        false => Err(Error::Malformed { protocol, problem }),
+        false => Err(protocol.malformed(problem)),
     }
 }

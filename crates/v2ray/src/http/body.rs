@@ -45,10 +45,7 @@ const SIZE: State = State::Size {
 };
 
 fn wrong(problem: &'static str) -> Error {
-    Error::Malformed {
-        protocol: Protocol::Http,
-        problem,
-    }
+    Protocol::Http.malformed(problem)
 }
 
 impl Body {
@@ -161,11 +158,7 @@ impl State {
                 cr,
             } => {
                 if seen == MAX_LINE {
-                    return Err(Error::TooLong {
-                        protocol: Protocol::Http,
-                        what: "the line of a chunk's size",
-                        limit: MAX_LINE,
-                    });
+                    return Err(Protocol::Http.too_long("the line of a chunk's size", MAX_LINE));
                 }
                 let seen = seen + 1;
                 match byte {
@@ -215,11 +208,7 @@ impl State {
             State::DataEnd(_) => Err(wrong("a chunk is longer than its size says")),
             State::Trailer { line, all, cr } => {
                 if all == MAX_TRAILERS {
-                    return Err(Error::TooLong {
-                        protocol: Protocol::Http,
-                        what: "the trailer",
-                        limit: MAX_TRAILERS,
-                    });
+                    return Err(Protocol::Http.too_long("the trailer", MAX_TRAILERS));
                 }
                 let all = all + 1;
                 match byte {

@@ -27,12 +27,7 @@ pub fn connect(to: &Destination, login: Option<(&str, &str)>, headers: &[(&str, 
 /// Appends a header line.
 pub(crate) fn push(head: &mut String, name: &str, value: &str) -> Result<(), Error> {
     if name.is_empty() || !name.bytes().all(is_token) || !is_value(value) {
-        return Err(Error::DoesNotFit {
-            protocol: Protocol::Http,
-            what: "a header with control characters",
-            limit: 0,
-            got: value.len(),
-        });
+        return Err(Protocol::Http.does_not_fit("a header with control characters", 0, value.len()));
     }
     head.push_str(name);
     head.push_str(": ");
@@ -50,9 +45,7 @@ pub fn parse_connected(bytes: &[u8]) -> Result<Step<()>, Error> {
         Step::More(n) => Ok(Step::More(n)),
         Step::Done { value, used } => match value.status {
             200..=299 => Ok(Step::Done { value: (), used }),
-            407 => Err(Error::UnknownUser {
-                protocol: Protocol::Http,
-            }),
+            407 => Err(Protocol::Http.unknown_user()),
             code => Err(Error::Refused {
                 protocol: Protocol::Http,
                 code,

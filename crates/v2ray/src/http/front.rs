@@ -177,11 +177,7 @@ impl Response {
 /// # Errors
 /// [`Error::TooLong`] above [`MAX_HEAD`].
 pub fn skip_response(bytes: &[u8]) -> Result<Step<()>, Error> {
-    end_of_head(bytes).ok_or(Error::TooLong {
-        protocol: Protocol::Http,
-        what: "the response in front of a connection",
-        limit: MAX_HEAD,
-    })
+    end_of_head(bytes).ok_or(Protocol::Http.too_long("the response in front of a connection", MAX_HEAD))
 }
 
 /// Where the head ends. `None`: nowhere that it may.

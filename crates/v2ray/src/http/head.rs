@@ -81,7 +81,7 @@ pub fn parse_request(bytes: &[u8], limit: usize, protocol: Protocol) -> Result<S
         Step::More(n) => return Ok(Step::More(n)),
         Step::Done { value, .. } => value,
     };
-    let wrong = |problem| Error::Malformed { protocol, problem };
+    let wrong = |problem| protocol.malformed(problem);
     let (line, rest) = text.split_once("\r\n").unwrap_or((text, ""));
     let mut words = line.split(' ');
     let (Some(method), Some(target), Some(version), None) = (words.next(), words.next(), words.next(), words.next())
@@ -116,7 +116,7 @@ pub fn parse_response(bytes: &[u8], limit: usize, protocol: Protocol) -> Result<
         Step::More(n) => return Ok(Step::More(n)),
         Step::Done { value, .. } => value,
     };
-    let wrong = |problem| Error::Malformed { protocol, problem };
+    let wrong = |problem| protocol.malformed(problem);
     let (line, rest) = text.split_once("\r\n").unwrap_or((text, ""));
     let (version, after) = line.split_once(' ').unwrap_or((line, ""));
     let (status, reason) = after.split_once(' ').unwrap_or((after, ""));
@@ -148,23 +148,14 @@ fn find(bytes: &[u8], limit: usize, protocol: Protocol) -> Result<Step<&str>, Er
     let end = end(window);
     match end {
         // Some would take this for the end of a line; whoever waits for the end of the head would wait for ever.
-        _ if has_bare_lf(end.map_or(window, |end| &bytes[..end])) => Err(Error::Malformed {
-            protocol,
-            problem: "a line ends without CR",
-        }),
+        _ if has_bare_lf(end.map_or(window, |end| &bytes[..end])) => Err(protocol.malformed("a line ends without CR")),
         Some(end) => {
-            let text = std::str::from_utf8(&bytes[..end + 2]).map_err(|_| Error::Malformed {
-                protocol,
-                problem: "the head is not text",
-            })?;
+            let text =
+                std::str::from_utf8(&bytes[..end + 2]).map_err(|_| protocol.malformed("the head is not text"))?;
             let used = end + 4;
             Ok(Step::Done { value: text, used })
         }
-        None if bytes.len() >= limit => Err(Error::TooLong {
-            protocol,
-            what: "the head",
-            limit,
-        }),
+        None if bytes.len() >= limit => Err(protocol.too_long("the head", limit)),
         None => Ok(Step::More(1)),
     }
 }
@@ -187,7 +178,7 @@ fn end(bytes: &[u8]) -> Option<usize> {
 }
 
 fn headers(text: &str, protocol: Protocol) -> Result<Headers<'_>, Error> {
-    let wrong = |problem| Error::Malformed { protocol, problem };
+    let wrong = |problem| protocol.malformed(problem);
     let mut lines = Vec::new();
     for line in text.split("\r\n").filter(|line| !line.is_empty()) {
         let (name, value) = line.split_once(':').ok_or(wrong("a header line has no colon"))?;

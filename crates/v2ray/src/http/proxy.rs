@@ -66,10 +66,7 @@ pub struct Forward {
 }
 
 fn wrong(problem: &'static str) -> Error {
-    Error::Malformed {
-        protocol: Protocol::Http,
-        problem,
-    }
+    Protocol::Http.malformed(problem)
 }
 
 /// Reads a request. `transparent` allows plain requests with a path instead of a URI, which then go to what `Host` says.

@@ -131,8 +131,5 @@ fn whole(stop: Stop) -> Stop {
 }
 
 fn malformed(problem: &'static str) -> Error {
-    Error::Malformed {
-        protocol: Protocol::Mux,
-        problem,
-    }
+    Protocol::Mux.malformed(problem)
 }

@@ -93,11 +93,6 @@ fn target(out: &mut Vec<u8>, to: &Destination) {
 fn length(data: &[u8]) -> Result<[u8; 2], Error> {
     match u16::try_from(data.len()) {
         Ok(len) => Ok(len.to_be_bytes()),
-        Err(_) => Err(Error::DoesNotFit {
-            protocol: Protocol::Mux,
-            what: "the data of a frame",
-            limit: usize::from(u16::MAX),
-            got: data.len(),
-        }),
+        Err(_) => Err(Protocol::Mux.does_not_fit("the data of a frame", usize::from(u16::MAX), data.len())),
     }
 }

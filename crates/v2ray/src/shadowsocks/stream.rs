@@ -14,18 +14,13 @@ const HEAD: usize = 2 + TAG;
 /// What did not authenticate.
 pub(super) fn unauthentic(error: sealway_aead::Error) -> Error {
     match error {
-        sealway_aead::Error::Unauthentic => Error::Unauthentic {
-            protocol: Protocol::Shadowsocks,
-        },
+        sealway_aead::Error::Unauthentic => Protocol::Shadowsocks.unauthentic(),
         error => Error::Aead(error),
     }
 }
 
 pub(super) fn malformed(problem: &'static str) -> Error {
-    Error::Malformed {
-        protocol: Protocol::Shadowsocks,
-        problem,
-    }
+    Protocol::Shadowsocks.malformed(problem)
 }
 
 /// Seals one direction.
@@ -71,12 +66,7 @@ impl ChunkSealer {
     /// The length of a payload, if it fits.
     pub(super) fn check(&self, len: usize) -> Result<u16, Error> {
         let fits = u16::try_from(len).ok().filter(|_| len <= self.most);
-        fits.ok_or(Error::DoesNotFit {
-            protocol: Protocol::Shadowsocks,
-            what: "a payload",
-            limit: self.most,
-            got: len,
-        })
+        fits.ok_or(Protocol::Shadowsocks.does_not_fit("a payload", self.most, len))
     }
 
     /// Appends one message: what `write` appends, sealed.
@@ -171,11 +161,7 @@ impl ChunkOpener {
             let len = self.message(head)?;
             let len = usize::from(u16::from_be_bytes([len[0], len[1]]));
             if len > self.most {
-                return Err(Error::TooLong {
-                    protocol: Protocol::Shadowsocks,
-                    what: "a chunk",
-                    limit: self.most,
-                });
+                return Err(Protocol::Shadowsocks.too_long("a chunk", self.most));
             }
             self.next = Next::Payload(len);
         }

@@ -15,9 +15,7 @@ mod hostile;
 
 pub(crate) const NOW: i64 = 1_700_000_000;
 
-const UNAUTHENTIC: Error = Error::Unauthentic {
-    protocol: Protocol::Shadowsocks,
-};
+const UNAUTHENTIC: Error = Protocol::Shadowsocks.unauthentic();
 
 /// `name = hex` lines of the vectors.
 fn vectors() -> HashMap<&'static str, Vec<u8>> {
@@ -322,9 +320,7 @@ fn identity_headers_find_the_user() {
         };
         assert_eq!(asked(with(&ann)), Ok("ann"));
         assert_eq!(asked(with(&bob)), Ok("bob"));
-        let unknown = Err(Error::UnknownUser {
-            protocol: Protocol::Shadowsocks,
-        });
+        let unknown = Err(Protocol::Shadowsocks.unknown_user());
         assert_eq!(asked(with(&key(method, 4))), unknown);
         assert_eq!(asked(chain(ann.clone())), unknown);
         let same = edition2022::Users::many(server.clone(), [(ann.clone(), 1), (ann.clone(), 2)]);
@@ -385,12 +381,7 @@ fn a_client_keeps_two_sessions_of_its_server() {
             assert!(client.open(&mut datagram, NOW).is_ok());
             assert_eq!(client.servers_len().min(2), client.servers_len());
             let replayed = client.open(&mut again.clone(), NOW);
-            assert_eq!(
-                replayed,
-                Err(Error::Replayed {
-                    protocol: Protocol::Shadowsocks
-                })
-            );
+            assert_eq!(replayed, Err(Protocol::Shadowsocks.replayed()));
             assert!(matches!(
                 client.open(&mut again.clone(), NOW + 31),
                 Err(Error::ClockSkew { .. })

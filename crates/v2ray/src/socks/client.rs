@@ -58,12 +58,8 @@ impl Client {
             Some((user, password)) => {
                 let mut bytes = vec![1];
                 for (what, text) in [("the user name", user), ("the password", password)] {
-                    let len = u8::try_from(text.len()).map_err(|_| Error::DoesNotFit {
-                        protocol: Protocol::Socks,
-                        what,
-                        limit: 255,
-                        got: text.len(),
-                    })?;
+                    let len =
+                        u8::try_from(text.len()).map_err(|_| Protocol::Socks.does_not_fit(what, 255, text.len()))?;
                     bytes.push(len);
                     bytes.extend_from_slice(text);
                 }
@@ -90,9 +86,7 @@ impl Client {
     /// [`Error::UnknownUser`] if the login is refused, [`Error::Refused`] if the request is, [`Error::Field`] and those of
     /// addresses if the server does not keep to the protocol.
     pub fn handle(&mut self, bytes: &[u8]) -> Result<Step<ClientEvent>, Error> {
-        let refused = Error::UnknownUser {
-            protocol: Protocol::Socks,
-        };
+        let refused = Protocol::Socks.unknown_user();
         let step = match self.state {
             State::Method => parse(bytes, |cursor| {
                 expect(cursor, 5, "the version")?;
@@ -137,11 +131,7 @@ impl Client {
 }
 
 fn field(field: &'static str, got: u8) -> Error {
-    Error::Field {
-        protocol: Protocol::Socks,
-        field,
-        got: u64::from(got),
-    }
+    Protocol::Socks.field(field, u64::from(got))
 }
 
 fn expect(cursor: &mut Cursor<'_>, want: u8, what: &'static str) -> Result<(), Stop> {

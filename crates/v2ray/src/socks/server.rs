@@ -195,18 +195,11 @@ fn unspecified() -> SocketAddr {
 }
 
 fn malformed(problem: &'static str) -> Error {
-    Error::Malformed {
-        protocol: Protocol::Socks,
-        problem,
-    }
+    Protocol::Socks.malformed(problem)
 }
 
 fn field(field: &'static str, got: u8) -> Error {
-    Error::Field {
-        protocol: Protocol::Socks,
-        field,
-        got: u64::from(got),
-    }
+    Protocol::Socks.field(field, u64::from(got))
 }
 
 fn version(cursor: &mut Cursor<'_>, want: u8, what: &'static str) -> Result<(), Stop> {
@@ -230,12 +223,7 @@ fn text<'a>(cursor: &mut Cursor<'a>, what: &'static str, limit: usize) -> Result
     let rest = cursor.rest();
     match rest.iter().take(limit + 1).position(|b| *b == 0) {
         Some(len) => Ok(&cursor.take(len + 1)?[..len]),
-        None if rest.len() > limit => Err(Error::TooLong {
-            protocol: Protocol::Socks,
-            what,
-            limit,
-        }
-        .into()),
+        None if rest.len() > limit => Err(Protocol::Socks.too_long(what, limit).into()),
         None => Err(Stop::More(1)),
     }
 }

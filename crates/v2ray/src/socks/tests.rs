@@ -207,12 +207,7 @@ fn the_two_sides_understand_each_other() {
 fn the_client_reports_refusals() {
     let command = Command::Connect(to("a.example", 1));
     let client = || Client::new(&command, None).unwrap().0;
-    assert_eq!(
-        client().handle(b"\x05\xff"),
-        Err(Error::UnknownUser {
-            protocol: Protocol::Socks
-        })
-    );
+    assert_eq!(client().handle(b"\x05\xff"), Err(Protocol::Socks.unknown_user()));
     // A server may not choose what was not offered.
     assert!(matches!(client().handle(b"\x05\x02"), Err(Error::Field { got: 2, .. })));
     let mut c = client();

@@ -17,21 +17,15 @@ pub fn decode(datagram: &[u8]) -> Result<(Destination, Range<usize>), Error> {
     let step = parse(datagram, |cursor| {
         let [_, _, fragment] = cursor.array()?;
         if fragment != 0 {
-            return Err(Error::Field {
-                protocol: Protocol::Socks,
-                field: "the fragment number of a datagram",
-                got: u64::from(fragment),
-            }
-            .into());
+            return Err(Protocol::Socks
+                .field("the fragment number of a datagram", u64::from(fragment))
+                .into());
         }
         read_type_first(cursor, Protocol::Socks)
     })?;
     match step {
         Step::Done { value, used } => Ok((Destination::udp(value.0, value.1), used..datagram.len())),
-        Step::More(_) => Err(Error::Malformed {
-            protocol: Protocol::Socks,
-            problem: "a datagram ends within its header",
-        }),
+        Step::More(_) => Err(Protocol::Socks.malformed("a datagram ends within its header")),
     }
 }
 

@@ -28,12 +28,7 @@ pub fn write_head(peer: &Destination, len: usize, out: &mut Vec<u8>) -> Result<(
             out.extend_from_slice(&CRLF);
             Ok(())
         }
-        _ => Err(Error::DoesNotFit {
-            protocol: Protocol::Trojan,
-            what: "a datagram",
-            limit: MAX_WRITE,
-            got: len,
-        }),
+        _ => Err(Protocol::Trojan.does_not_fit("a datagram", MAX_WRITE, len)),
     }
 }
 

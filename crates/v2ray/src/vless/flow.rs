@@ -85,10 +85,7 @@ impl fmt::Display for Flow {
 }
 
 fn malformed(problem: &'static str) -> Error {
-    Error::Malformed {
-        protocol: Protocol::Vless,
-        problem,
-    }
+    Protocol::Vless.malformed(problem)
 }
 
 fn split<'a>(bytes: &mut &'a [u8], len: u64) -> Result<&'a [u8], Error> {

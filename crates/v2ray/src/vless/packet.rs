@@ -17,12 +17,7 @@ pub const MAX_WRITE: usize = 65_507;
 pub fn head(len: usize) -> Result<[u8; HEAD_LEN], Error> {
     match u16::try_from(len) {
         Ok(short) if len <= MAX_WRITE => Ok(short.to_be_bytes()),
-        _ => Err(Error::DoesNotFit {
-            protocol: Protocol::Vless,
-            what: "a datagram",
-            limit: MAX_WRITE,
-            got: len,
-        }),
+        _ => Err(Protocol::Vless.does_not_fit("a datagram", MAX_WRITE, len)),
     }
 }
 

@@ -110,11 +110,7 @@ pub fn check_flow(request: Flow, account: Flow, command: &Command) -> Result<(),
 }
 
 pub(super) fn field(field: &'static str, got: u8) -> Error {
-    Error::Field {
-        protocol: Protocol::Vless,
-        field,
-        got: u64::from(got),
-    }
+    Protocol::Vless.field(field, u64::from(got))
 }
 
 #[cfg(test)]

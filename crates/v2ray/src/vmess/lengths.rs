@@ -161,9 +161,6 @@ impl SizeOpener {
 pub(super) fn without_padding(size: usize, draw: Draw, overhead: usize) -> Result<usize, Error> {
     match size.checked_sub(draw.padding) {
         Some(sealed) if sealed >= overhead => Ok(sealed),
-        _ => Err(Error::Malformed {
-            protocol: Protocol::Vmess,
-            problem: "a chunk is shorter than its tag and padding",
-        }),
+        _ => Err(Protocol::Vmess.malformed("a chunk is shorter than its tag and padding")),
     }
 }

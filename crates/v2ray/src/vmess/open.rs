@@ -149,10 +149,7 @@ impl ChunkOpener {
         if unused == 0 && self.pending.is_none() {
             return Ok(());
         }
-        Err(Error::Malformed {
-            protocol: Protocol::Vmess,
-            problem: "the connection ended within a chunk",
-        })
+        Err(Protocol::Vmess.malformed("the connection ended within a chunk"))
     }
 }
 

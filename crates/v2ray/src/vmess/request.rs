@@ -141,9 +141,7 @@ impl HeaderKeys<'_> {
 /// A failed open by the protocol's own error, anything else as it is.
 pub(super) fn unauthentic(error: sealway_aead::Error) -> Error {
     match error {
-        sealway_aead::Error::Unauthentic => Error::Unauthentic {
-            protocol: Protocol::Vmess,
-        },
+        sealway_aead::Error::Unauthentic => Protocol::Vmess.unauthentic(),
         error => Error::Aead(error),
     }
 }
@@ -241,11 +239,7 @@ impl<T: Clone> RequestOpener<T> {
                 keys.open(&kdf::LENGTH_KEY, &kdf::LENGTH_IV, sealed_len, &mut len)?;
                 let len = usize::from(u16::from_be_bytes(len));
                 if len > MAX_HEADER {
-                    return Err(Error::TooLong {
-                        protocol: Protocol::Vmess,
-                        what: "the request header",
-                        limit: MAX_HEADER,
-                    });
+                    return Err(Protocol::Vmess.too_long("the request header", MAX_HEADER));
                 }
                 *self.len.insert(len)
             }
@@ -277,10 +271,7 @@ impl<T: Clone> Default for RequestOpener<T> {
 
 /// Reads an opened header. Nothing may be missing and nothing left over.
 pub(crate) fn parse_header(header: &[u8]) -> Result<(Session, Command), Error> {
-    let malformed = |problem| Error::Malformed {
-        protocol: Protocol::Vmess,
-        problem,
-    };
+    let malformed = |problem| Protocol::Vmess.malformed(problem);
     let Some((body, sum)) = header.split_last_chunk::<4>() else {
         return Err(malformed("the request header is too short"));
     };
@@ -299,11 +290,7 @@ pub(crate) fn parse_header(header: &[u8]) -> Result<(Session, Command), Error> {
 }
 
 fn read_header(cursor: &mut Cursor<'_>) -> Result<(Session, Command, usize), Stop> {
-    let field = |field, got| Error::Field {
-        protocol: Protocol::Vmess,
-        field,
-        got: u64::from(got),
-    };
+    let field = |field, got| Protocol::Vmess.field(field, u64::from(got));
     let version = cursor.u8()?;
     if version != VERSION {
         return Err(field("the version", version).into());

@@ -57,11 +57,7 @@ impl Session {
         open([&kdf::RESPONSE_LENGTH_KEY, &kdf::RESPONSE_LENGTH_IV], front, &mut len)?;
         let len = usize::from(u16::from_be_bytes(len));
         if len > MAX_HEADER {
-            return Err(Error::TooLong {
-                protocol: Protocol::Vmess,
-                what: "the response header",
-                limit: MAX_HEADER,
-            });
+            return Err(Protocol::Vmess.too_long("the response header", MAX_HEADER));
         }
         let Some(sealed) = rest.get(..len + Suite::TAG_LEN) else {
             return Ok(Step::More(len + Suite::TAG_LEN - rest.len()));
@@ -69,10 +65,7 @@ impl Session {
         let mut header = [0; MAX_HEADER];
         open([&kdf::RESPONSE_KEY, &kdf::RESPONSE_IV], sealed, &mut header[..len])?;
         if len < 4 || header[0] != self.response_v {
-            return Err(Error::Malformed {
-                protocol: Protocol::Vmess,
-                problem: "the response is not for this request",
-            });
+            return Err(Protocol::Vmess.malformed("the response is not for this request"));
         }
         Ok(Step::Done {
             value: (),

@@ -74,15 +74,14 @@ impl ChunkSealer {
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<usize, Error> {
         if !(1..=MAX_CHUNK_PAYLOAD).contains(&payload.len()) {
-            return Err(Error::DoesNotFit {
-                protocol: Protocol::Vmess,
-                what: match payload {
+            return Err(Protocol::Vmess.does_not_fit(
+                match payload {
                     [] => "a chunk without payload",
                     _ => "a payload",
                 },
-                limit: MAX_CHUNK_PAYLOAD,
-                got: payload.len(),
-            });
+                MAX_CHUNK_PAYLOAD,
+                payload.len(),
+            ));
         }
         self.chunk(payload, out, random)
     }

@@ -26,11 +26,7 @@ impl Security {
             3 => Ok(Security::Aes128Gcm),
             4 => Ok(Security::ChaCha20Poly1305),
             5 => Ok(Security::None),
-            _ => Err(Error::Field {
-                protocol: Protocol::Vmess,
-                field: "the security",
-                got: u64::from(got),
-            }),
+            _ => Err(Protocol::Vmess.field("the security", u64::from(got))),
         }
     }
 
@@ -94,10 +90,7 @@ impl Options {
     /// Padding without masking has no source to draw its length from.
     pub(super) fn check(self) -> Result<(), Error> {
         if self.has(Self::GLOBAL_PADDING) && !self.has(Self::CHUNK_MASKING) {
-            return Err(Error::Malformed {
-                protocol: Protocol::Vmess,
-                problem: "the options ask for padding without masking",
-            });
+            return Err(Protocol::Vmess.malformed("the options ask for padding without masking"));
         }
         Ok(())
     }

@@ -89,12 +89,7 @@ fn the_request_vector_opens_at_every_boundary_and_only_once() {
     let again = RequestOpener::new()
         .handle(&longer, NOW, &users, &mut seen)
         .unwrap_err();
-    assert_eq!(
-        again,
-        Error::Replayed {
-            protocol: Protocol::Vmess
-        }
-    );
+    assert_eq!(again, Protocol::Vmess.replayed());
     // A new authentication id with the same key and IV: the session filter.
     let mut fresh = Vec::new();
     let mut other = random();
@@ -103,12 +98,7 @@ fn the_request_vector_opens_at_every_boundary_and_only_once() {
         .seal(&CommandKey::new(&user()), NOW, &other, &mut fresh)
         .unwrap();
     let again = RequestOpener::new().handle(&fresh, NOW, &users, &mut seen).unwrap_err();
-    assert_eq!(
-        again,
-        Error::Replayed {
-            protocol: Protocol::Vmess
-        }
-    );
+    assert_eq!(again, Protocol::Vmess.replayed());
 }
 
 #[test]
@@ -161,14 +151,7 @@ fn header_fields_are_checked() {
     assert!(matches!(parse(&|h| h[0] = 2), Err(Error::Field { got: 2, .. })));
     for security in [0, 1, 2, 6, 7, 15] {
         let got = parse(&|h| h[35] = 0x50 | security);
-        assert_eq!(
-            got,
-            Err(Error::Field {
-                protocol: Protocol::Vmess,
-                field: "the security",
-                got: u64::from(security)
-            })
-        );
+        assert_eq!(got, Err(Protocol::Vmess.field("the security", u64::from(security))));
     }
     for command in [0, 4, 255] {
         assert!(matches!(parse(&|h| h[37] = command), Err(Error::Field { .. })));

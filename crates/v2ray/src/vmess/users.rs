@@ -184,9 +184,7 @@ impl<T> Users<T> {
                 most: MAX_SKEW,
                 seconds,
             }),
-            (None, None) => Err(Error::UnknownUser {
-                protocol: Protocol::Vmess,
-            }),
+            (None, None) => Err(Protocol::Vmess.unknown_user()),
         }
     }
 }
@@ -223,9 +221,7 @@ mod tests {
         // A stranger costs one block a user.
         assert_eq!(
             users.find(&auth_id(10_000, NOW), NOW).unwrap_err(),
-            Error::UnknownUser {
-                protocol: Protocol::Vmess
-            }
+            Protocol::Vmess.unknown_user()
         );
         for n in [0, 1, 4_999, 9_999] {
             let found = users.find(&auth_id(n, NOW - 5), NOW).unwrap();

@@ -67,12 +67,7 @@ pub fn seal_in_place(frame: &mut [u8], payload: usize, opcode: Opcode, role: Rol
         return Err(Error::Buffer { need, got: frame.len() });
     }
     if opcode != Opcode::Binary && payload > MAX_CONTROL {
-        return Err(Error::DoesNotFit {
-            protocol: Protocol::WebSocket,
-            what: "the payload of a control frame",
-            limit: MAX_CONTROL,
-            got: payload,
-        });
+        return Err(Protocol::WebSocket.does_not_fit("the payload of a control frame", MAX_CONTROL, payload));
     }
     let (head, body) = frame.split_at_mut(need - payload);
     head[0] = 0x80 | opcode.bits();
@@ -341,18 +336,11 @@ impl Decoder {
 }
 
 fn malformed(problem: &'static str) -> Error {
-    Error::Malformed {
-        protocol: Protocol::WebSocket,
-        problem,
-    }
+    Protocol::WebSocket.malformed(problem)
 }
 
 fn field(field: &'static str, got: u8) -> Error {
-    Error::Field {
-        protocol: Protocol::WebSocket,
-        field,
-        got: u64::from(got),
-    }
+    Protocol::WebSocket.field(field, u64::from(got))
 }
 
 #[cfg(test)]

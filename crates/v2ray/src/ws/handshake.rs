@@ -105,15 +105,7 @@ pub(crate) fn early_data(server: &Server, headers: &Headers<'_>, in_path: Option
 }
 
 fn answer(head: &RequestHead<'_>, server: &Server) -> Result<Answer, Refusal> {
-    let wrong = |problem| {
-        (
-            BAD_REQUEST,
-            Error::Malformed {
-                protocol: Protocol::WebSocket,
-                problem,
-            },
-        )
-    };
+    let wrong = |problem| (BAD_REQUEST, Protocol::WebSocket.malformed(problem));
     let in_path = check_target(head, server, Protocol::WebSocket).map_err(|error| (NOT_FOUND, error))?;
     let headers = &head.headers;
     if head.method != "GET" || head.minor != 1 {
@@ -156,7 +148,7 @@ pub(crate) fn check_target<'a>(
     server: &Server,
     protocol: Protocol,
 ) -> Result<Option<&'a str>, Error> {
-    let problem = |problem| Err(Error::Malformed { protocol, problem });
+    let problem = |problem| Err(protocol.malformed(problem));
     let path = head.target.split('?').next().unwrap_or_default();
     let want = server.path.split('?').next().unwrap_or_default();
     let want = want.strip_prefix('/').unwrap_or(want);
@@ -277,12 +269,7 @@ pub(crate) fn begin(client: &Client<'_>) -> Result<(String, String), Error> {
 pub(crate) fn end(mut head: String, limit: usize, protocol: Protocol) -> Result<Vec<u8>, Error> {
     head.push_str("\r\n");
     if head.len() > limit {
-        return Err(Error::DoesNotFit {
-            protocol,
-            what: "the handshake",
-            limit,
-            got: head.len(),
-        });
+        return Err(protocol.does_not_fit("the handshake", limit, head.len()));
     }
     Ok(head.into_bytes())
 }
@@ -290,12 +277,7 @@ pub(crate) fn end(mut head: String, limit: usize, protocol: Protocol) -> Result<
 /// A configured path as it goes into a request line.
 fn path_of(path: &str) -> Result<String, Error> {
     if !path.bytes().all(|b| b.is_ascii_graphic() || b >= 0x80) {
-        return Err(Error::DoesNotFit {
-            protocol: Protocol::Http,
-            what: "a path with a space or control character",
-            limit: 0,
-            got: path.len(),
-        });
+        return Err(Protocol::Http.does_not_fit("a path with a space or control character", 0, path.len()));
     }
     Ok(if path.starts_with('/') {
         path.to_owned()
@@ -332,7 +314,7 @@ pub(crate) fn answered(
         return Err(Error::Refused { protocol, code });
     }
     if !upgrades(&head.headers) || !right(&head.headers) {
-        return Err(Error::Malformed { protocol, problem });
+        return Err(protocol.malformed(problem));
     }
     Ok(Step::Done { value: (), used })
 }

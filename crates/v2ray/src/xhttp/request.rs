@@ -191,12 +191,7 @@ impl Outgoing {
         }
         head.push_str("\r\n");
         if head.len() > MAX_HEAD {
-            return Err(Error::DoesNotFit {
-                protocol: PROTOCOL,
-                what: "the head",
-                limit: MAX_HEAD,
-                got: head.len(),
-            });
+            return Err(PROTOCOL.does_not_fit("the head", MAX_HEAD, head.len()));
         }
         Ok(head.into_bytes())
     }

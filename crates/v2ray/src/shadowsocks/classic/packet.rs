@@ -42,9 +42,7 @@ pub fn seal(
 /// [`Error::Unauthentic`] if the key has not sealed it; errors of the address.
 pub fn open(key: &Key, datagram: &[u8], plain: &mut Vec<u8>) -> Result<(Destination, usize), Error> {
     let suite = key.method().suite();
-    let short = Error::Unauthentic {
-        protocol: Protocol::Shadowsocks,
-    };
+    let short = Protocol::Shadowsocks.unauthentic();
     let (salt, sealed) = datagram
         .split_at_checked(key.method().salt_len())
         .ok_or(short.clone())?;

@@ -172,9 +172,7 @@ impl<T> Users<T> {
     }
 }
 
-const UNKNOWN: Error = Error::UnknownUser {
-    protocol: Protocol::Shadowsocks,
-};
+const UNKNOWN: Error = Protocol::Shadowsocks.unknown_user();
 
 /// A search for whose a request or a datagram is, in steps.
 #[derive(Debug)]

@@ -88,11 +88,7 @@ pub fn open_answer(bytes: &[u8], key: &Key, request_salt: &[u8], now: i64) -> Re
         return Err(malformed("a header of another length"));
     };
     if *kind != FROM_SERVER {
-        return Err(Error::Field {
-            protocol: Protocol::Shadowsocks,
-            field: "the type of the header",
-            got: u64::from(*kind),
-        });
+        return Err(Protocol::Shadowsocks.field("the type of the header", u64::from(*kind)));
     }
     let time = time.try_into().map(u64::from_be_bytes).unwrap_or_default();
     check_time(time, now)?;

@@ -38,12 +38,7 @@ impl Request {
         out: &mut Vec<u8>,
     ) -> Result<Self, Error> {
         if !(1..=MAX_PADDING).contains(&padding.len()) {
-            return Err(Error::DoesNotFit {
-                protocol: Protocol::Shadowsocks,
-                what: "padding",
-                limit: MAX_PADDING,
-                got: padding.len(),
-            });
+            return Err(Protocol::Shadowsocks.does_not_fit("padding", MAX_PADDING, padding.len()));
         }
         Self::write(keys, salt, now, to, padding, &[], out)
     }
@@ -148,11 +143,7 @@ fn read_fixed(fixed: &[u8], now: i64) -> Result<(i64, usize), Error> {
         return Err(malformed("a header of another length"));
     };
     if kind != FROM_CLIENT {
-        return Err(Error::Field {
-            protocol: Protocol::Shadowsocks,
-            field: "the type of the header",
-            got: u64::from(kind),
-        });
+        return Err(Protocol::Shadowsocks.field("the type of the header", u64::from(kind)));
     }
     let time = check_time(u64::from_be_bytes([a, b, c, d, e, f, g, h]), now)?;
     Ok((time, usize::from(u16::from_be_bytes([i, j]))))

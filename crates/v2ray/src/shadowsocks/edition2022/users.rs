@@ -112,9 +112,7 @@ impl<T> Users<T> {
         match &self.who {
             Who::One(user) => Ok((&self.key, user)),
             Who::Many(known) => {
-                let found = known.get(&identity()).ok_or(Error::UnknownUser {
-                    protocol: Protocol::Shadowsocks,
-                })?;
+                let found = known.get(&identity()).ok_or(Protocol::Shadowsocks.unknown_user())?;
                 Ok((&found.0, &found.1))
             }
         }

@@ -67,9 +67,7 @@ fn replayed_requests() {
     let seen = |now| open_request(&wire, &users, now).unwrap().done().unwrap().seen();
     let mut guard = ReplayGuard::new(100);
     assert_eq!(guard.insert(seen(NOW - 30), NOW - 30, 0), Ok(()));
-    let replayed = Err(Error::Replayed {
-        protocol: Protocol::Shadowsocks,
-    });
+    let replayed = Err(Protocol::Shadowsocks.replayed());
     for later in [-30, 0, 30] {
         assert_eq!(guard.insert(seen(NOW + later), NOW + later, 0), replayed);
     }
@@ -131,9 +129,7 @@ fn a_search_tries_every_key_once_at_most() {
     assert_eq!(ask(700, 1), (Ok(Some(700)), 701));
     assert_eq!(ask(700, 2), (Ok(Some(700)), 1));
     assert_eq!(ask(3, 3), (Ok(Some(3)), 1 + 4));
-    let unknown = Error::UnknownUser {
-        protocol: Protocol::Shadowsocks,
-    };
+    let unknown = Protocol::Shadowsocks.unknown_user();
     assert_eq!(ask(1000, 4), (Err(unknown.clone()), 1000));
     // The same with datagrams.
     let mut datagram = Vec::new();

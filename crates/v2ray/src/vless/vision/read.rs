@@ -88,19 +88,13 @@ impl Reader {
                     let Some(&[command, a, b, c, d]) = rest.first_chunk::<HEAD>() else {
                         break;
                     };
-                    let command = Command::of_byte(command).ok_or(Error::Field {
-                        protocol: Protocol::Vless,
-                        field: "the command of a padded block",
-                        got: u64::from(command),
-                    })?;
+                    let command = Command::of_byte(command)
+                        .ok_or(Protocol::Vless.field("the command of a padded block", u64::from(command)))?;
                     let content = usize::from(u16::from_be_bytes([a, b]));
                     let padding = usize::from(u16::from_be_bytes([c, d]));
                     self.empty = if content > 0 { 0 } else { self.empty + 1 };
                     if self.empty > MAX_EMPTY {
-                        return Err(Error::Malformed {
-                            protocol: Protocol::Vless,
-                            problem: "too many padded blocks without content in a row",
-                        });
+                        return Err(Protocol::Vless.malformed("too many padded blocks without content in a row"));
                     }
                     skip += HEAD;
                     self.state = State::Body(command, content, padding);

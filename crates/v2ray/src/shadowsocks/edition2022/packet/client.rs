@@ -109,9 +109,7 @@ impl ClientSession {
             }
         };
         if !self.servers[at].window.take(packet.packet) {
-            return Err(Error::Replayed {
-                protocol: Protocol::Shadowsocks,
-            });
+            return Err(Protocol::Shadowsocks.replayed());
         }
         Ok((packet.peer, packet.payload))
     }

@@ -13,9 +13,7 @@ use crate::shadowsocks::stream::{malformed, unauthentic};
 use crate::step::parse;
 use crate::{Destination, Error, Network, Protocol, Step};
 
-const SHORT: Error = Error::Unauthentic {
-    protocol: Protocol::Shadowsocks,
-};
+const SHORT: Error = Protocol::Shadowsocks.unauthentic();
 
 /// The key of a session that somebody else seals.
 #[derive(Debug)]
@@ -179,22 +177,16 @@ fn open(plain: Plain, key: &SessionKey, datagram: &mut [u8], now: i64, kind: u8)
     })
 }
 
-const ENDS: Error = Error::Malformed {
-    protocol: Protocol::Shadowsocks,
-    problem: "a datagram is shorter than its fields",
-};
+const ENDS: Error = Protocol::Shadowsocks.malformed("a datagram is shorter than its fields");
 
 /// Reads a body: the time, of an answer the client's session, the address, and where the payload begins.
 fn read_body(body: &[u8], now: i64, kind: u8) -> Result<(i64, Option<u64>, Destination, usize), Error> {
     let read = parse(body, |cursor| {
         let got = cursor.u8()?;
         if got != kind {
-            return Err(Error::Field {
-                protocol: Protocol::Shadowsocks,
-                field: "the type of a datagram",
-                got: u64::from(got),
-            }
-            .into());
+            return Err(Protocol::Shadowsocks
+                .field("the type of a datagram", u64::from(got))
+                .into());
         }
         let time = check_time(u64::from_be_bytes(cursor.array()?), now)?;
         let client = match kind {
