@@ -8,28 +8,16 @@ use std::time::Duration;
 
 use common::*;
 use sealway_proxy::Server;
-use sealway_proxy::settings::{Settings, Through, TransportKind};
-use sealway_v2ray::config::{File, Options, load};
+use sealway_proxy::settings::{Through, TransportKind};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
-
-fn settings(config: Value) -> Settings {
-    let text = config.to_string();
-    let file = File {
-        name: "config.json",
-        text: text.as_bytes(),
-    };
-    let loaded = load(&[file], &Options::default());
-    let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.problems));
-    Settings::from_config(&config).unwrap()
-}
 
 /// A door to this target whose connections go out by the first of the outbounds.
 async fn start(host: &str, port: u16, outbounds: Value) -> Server {
     let door = json!({"tag": "door", "listen": "127.0.0.1", "port": 0, "protocol": "dokodemo-door",
         "settings": {"address": host, "port": port, "network": "tcp,udp"}});
-    let settings = settings(json!({"inbounds": [door], "outbounds": outbounds}));
+    let settings = settings_of(json!({"inbounds": [door], "outbounds": outbounds}));
     Server::start(settings).await.unwrap()
 }
 
@@ -68,7 +56,7 @@ async fn by_tcp(server: &Server) -> bool {
 /// Whether the target is reached by UDP.
 async fn by_udp(server: &Server) -> bool {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let door: SocketAddr = *server.addresses("door").last().unwrap();
+    let door: SocketAddr = udp_at(&server, "door");
     socket.send_to(b"question", door).await.unwrap();
     let mut buffer = [0; 64];
     let answer = tokio::time::timeout(Duration::from_millis(500), socket.recv(&mut buffer));
@@ -130,7 +118,7 @@ fn ways(chain: Value, own: Value) -> (Option<String>, Option<String>) {
     let hops = ["hop", "other"].map(|tag| json!({"tag": tag, "protocol": "freedom"}));
     let inbound = json!({"port": 1080, "protocol": "socks"});
     let config = json!({"inbounds": [inbound], "outbounds": [first, hops[0], hops[1]]});
-    let transport = settings(config).outbounds.remove(0).transport;
+    let transport = settings_of(config).outbounds.remove(0).transport;
     let TransportKind::Xhttp(xhttp) = transport.kind else {
         panic!("{:?}", transport.kind);
     };

@@ -6,18 +6,6 @@ mod common;
 use std::time::Duration;
 
 use common::*;
-use sealway_proxy::Server;
-use sealway_proxy::settings::Settings;
-use sealway_v2ray::config::{Config, File, Options, load};
-
-fn read(text: &str) -> Config {
-    let file = File {
-        name: "config.json",
-        text: text.as_bytes(),
-    };
-    let loaded = load(&[file], &Options::default());
-    loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.problems))
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_written_is_what_runs() {
@@ -51,12 +39,8 @@ async fn what_is_written_is_what_runs() {
                     "certificates": [{{"usage": "verify", "certificateFile": "{at_dir}/c.pem"}}]}}}}}}]}}"#,
         target.port()
     );
-    let server = Server::start(Settings::from_config(&read(&server)).unwrap())
-        .await
-        .unwrap();
-    let client = Server::start(Settings::from_config(&read(&client)).unwrap())
-        .await
-        .unwrap();
+    let server = start(settings_of(server)).await;
+    let client = start(settings_of(client)).await;
     let door = at(&client, "door");
     assert_eq!(door.port(), door_port);
     exchange_all("from text", door).await;

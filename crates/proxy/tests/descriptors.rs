@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use common::*;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use sealway_proxy::Server;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
@@ -15,7 +14,7 @@ use tokio::net::TcpStream;
 async fn running_out_is_survived() {
     let target = target().await;
     let settings = door_settings(target, freedom());
-    let server = Server::start(settings).await.unwrap();
+    let server = start(settings).await;
     let door = at(&server, "door");
     let before = getrlimit(Resource::Nofile);
     let used = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;

@@ -23,11 +23,8 @@ const REQUEST: &[u8] = b"GET /way HTTP/1.1\r\nHost: a.example\r\n\r\n";
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nDate: today\r\n\r\n";
 
 async fn serve(protocol: InboundProtocol) -> Server {
-    let transport = ServerTransport {
-        kind: front(),
-        ..ServerTransport::default()
-    };
-    Server::start(server_settings(protocol, transport)).await.unwrap()
+    let transport = server_over(front(), None);
+    start(server_settings(protocol, transport)).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -35,18 +32,9 @@ async fn heads_leave_together_with_the_first_bytes() {
     // The client's.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = "192.0.2.1:80".parse().unwrap();
-    let vless = OutboundProtocol::Vless(VlessOut {
-        server: (loopback(), listener.local_addr().unwrap().port()),
-        id: id(),
-        vision: None,
-    });
-    let transport = ClientTransport {
-        kind: front(),
-        ..ClientTransport::default()
-    };
-    let client = Server::start(door_settings(to, outbound(vless, transport)))
-        .await
-        .unwrap();
+    let vless = vless_out(listener.local_addr().unwrap());
+    let transport = client_over(front(), None);
+    let client = start(door_settings(to, outbound(vless, transport))).await;
     let mut program = TcpStream::connect(at(&client, "door")).await.unwrap();
     program.write_all(b"hello").await.unwrap();
     let (mut far, _) = within("accept", listener.accept()).await.unwrap();
@@ -114,12 +102,9 @@ async fn strangers_see_a_web_server() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_direction_ends_by_itself() {
     let (server, to) = (serve(trojan()).await, counting_target().await);
-    let transport = ClientTransport {
-        kind: front(),
-        ..ClientTransport::default()
-    };
-    let outbound = outbound(trojan_out((loopback(), at(&server, "in").port())), transport);
-    let client = Server::start(door_settings(to, outbound)).await.unwrap();
+    let transport = client_over(front(), None);
+    let outbound = outbound(trojan_out(at(&server, "in")), transport);
+    let client = start(door_settings(to, outbound)).await;
     let mut stream = TcpStream::connect(at(&client, "door")).await.unwrap();
     stream.write_all(&pattern(1, 300_000)).await.unwrap();
     stream.shutdown().await.unwrap();
@@ -130,41 +115,21 @@ async fn each_direction_ends_by_itself() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn users_do_not_hear_what_strangers_do() {
     let between = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let to = || (loopback(), between.local_addr().unwrap().port());
-    let vmess_out = VmessOut {
-        server: to(),
-        id: id(),
-        security: VmessSecurity::Auto,
-        authenticated_length: false,
-        no_end: false,
-    };
+    let to = between.local_addr().unwrap();
     let nowhere = OutboundProtocol::Blackhole { http: false };
     for (inbound, out) in [
-        (trojan(), trojan_out(to())),
-        (
-            vless(),
-            OutboundProtocol::Vless(VlessOut {
-                server: to(),
-                id: id(),
-                vision: None,
-            }),
-        ),
-        (vmess(), OutboundProtocol::Vmess(vmess_out)),
+        (trojan(), trojan_out(to)),
+        (vless(), vless_out(to)),
+        (vmess(), vmess_out(to)),
     ] {
-        let transport = ServerTransport {
-            kind: front(),
-            ..ServerTransport::default()
-        };
+        let transport = server_over(front(), None);
         let mut settings = server_settings(inbound, transport);
         settings.outbounds = vec![outbound(nowhere.clone(), ClientTransport::default())];
-        let server = Server::start(settings).await.unwrap();
-        let transport = ClientTransport {
-            kind: front(),
-            ..ClientTransport::default()
-        };
+        let server = start(settings).await;
+        let transport = client_over(front(), None);
         let name = format!("{out:?}");
         let settings = door_settings("192.0.2.1:80".parse().unwrap(), outbound(out, transport));
-        let client = Server::start(settings).await.unwrap();
+        let client = start(settings).await;
         let mut program = TcpStream::connect(at(&client, "door")).await.unwrap();
         program.write_all(b"hello").await.unwrap();
         // The bytes of a user's client, and what they are answered with.

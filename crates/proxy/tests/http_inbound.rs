@@ -18,7 +18,7 @@ const UNAVAILABLE: &str =
 
 async fn proxy(settings: HttpProxy) -> Server {
     let settings = server_settings(InboundProtocol::Http(settings), ServerTransport::default());
-    Server::start(settings).await.unwrap()
+    start(settings).await
 }
 
 async fn open() -> Server {
@@ -27,6 +27,13 @@ async fn open() -> Server {
 
 async fn to(server: &Server) -> TcpStream {
     TcpStream::connect(at(server, "in")).await.unwrap()
+}
+
+/// A connection on which this has been asked.
+async fn asked(server: &Server, request: &str) -> TcpStream {
+    let mut stream = to(server).await;
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream
 }
 
 /// Reads up to and with the empty line.
@@ -116,10 +123,8 @@ async fn one_connection_serves_requests_to_many_hosts_and_then_a_tunnel() {
         );
     }
     let target = target().await;
-    stream
-        .write_all(format!("CONNECT {target} HTTP/1.1\r\n\r\n").as_bytes())
-        .await
-        .unwrap();
+    let request = format!("CONNECT {target} HTTP/1.1\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
     assert_eq!(head(&mut stream).await, "HTTP/1.1 200 Connection established\r\n\r\n");
     within("tunnel", exchange(stream, 100_000, 100_000)).await;
 }
@@ -128,11 +133,7 @@ async fn one_connection_serves_requests_to_many_hosts_and_then_a_tunnel() {
 async fn connections_end_when_the_client_or_the_response_says_so() {
     let server = open().await;
     let (endless, _told) = origin("HTTP/1.1 200 OK\r\n\r\nuntil the end").await;
-    let mut stream = to(&server).await;
-    stream
-        .write_all(format!("GET http://{endless}/ HTTP/1.1\r\n\r\n").as_bytes())
-        .await
-        .unwrap();
+    let mut stream = asked(&server, &format!("GET http://{endless}/ HTTP/1.1\r\n\r\n")).await;
     assert_eq!(
         rest(&mut stream).await,
         "HTTP/1.1 200 OK\r\nConnection: close\r\nProxy-Connection: close\r\n\r\nuntil the end"
@@ -142,8 +143,7 @@ async fn connections_end_when_the_client_or_the_response_says_so() {
         format!("GET http://{length}/ HTTP/1.1\r\nConnection: close\r\n\r\n"),
         format!("GET http://{length}/ HTTP/1.0\r\n\r\n"),
     ] {
-        let mut stream = to(&server).await;
-        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut stream = asked(&server, &request).await;
         let said = rest(&mut stream).await;
         assert!(
             said.contains("\r\nConnection: close\r\n") && said.ends_with("\r\n\r\nx"),
@@ -154,11 +154,7 @@ async fn connections_end_when_the_client_or_the_response_says_so() {
     // Who speaks HTTP/1.0 must not be sent what only HTTP/1.1 has.
     assert!(told.recv().await.unwrap().starts_with("GET / HTTP/1.0\r\n"));
     let (interim, _told) = origin("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
-    let mut stream = to(&server).await;
-    stream
-        .write_all(format!("GET http://{interim}/ HTTP/1.0\r\n\r\n").as_bytes())
-        .await
-        .unwrap();
+    let mut stream = asked(&server, &format!("GET http://{interim}/ HTTP/1.0\r\n\r\n")).await;
     assert!(rest(&mut stream).await.starts_with("HTTP/1.1 200 OK\r\n"));
 }
 
@@ -166,10 +162,9 @@ async fn connections_end_when_the_client_or_the_response_says_so() {
 async fn interim_responses_pass_and_bodies_stream_both_ways() {
     let server = open().await;
     let (listener, origin) = stage().await;
-    let mut stream = to(&server).await;
     let request =
         format!("POST http://{origin}/ HTTP/1.1\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut stream = asked(&server, &request).await;
     let (mut far, _) = within("accept", listener.accept()).await.unwrap();
     assert!(head(&mut far).await.contains("\r\nExpect: 100-continue\r\n"));
     far.write_all(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n")
@@ -226,9 +221,8 @@ async fn interim_responses_pass_and_bodies_stream_both_ways() {
 async fn an_answer_before_the_end_of_the_request_ends_the_connection() {
     let server = open().await;
     let (large, _told) = origin("HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n").await;
-    let mut stream = to(&server).await;
     let request = format!("POST http://{large}/ HTTP/1.1\r\nContent-Length: 1000\r\n\r\nonly a part");
-    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut stream = asked(&server, &request).await;
     // What is left of the body must never be taken for a request.
     let said = rest(&mut stream).await;
     assert!(said.starts_with("HTTP/1.1 413 "), "{said}");
@@ -253,20 +247,12 @@ async fn failures_behind_the_proxy_are_503() {
         wrong.push(origin(answer).await.0);
     }
     for origin in wrong {
-        let mut stream = to(&server).await;
-        stream
-            .write_all(format!("GET http://{origin}/ HTTP/1.1\r\n\r\n").as_bytes())
-            .await
-            .unwrap();
+        let mut stream = asked(&server, &format!("GET http://{origin}/ HTTP/1.1\r\n\r\n")).await;
         assert_eq!(rest(&mut stream).await, UNAVAILABLE);
     }
     // Once a part has been passed on, only a reset says that the rest is missing.
     let (cut, _told) = origin("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart").await;
-    let mut stream = to(&server).await;
-    stream
-        .write_all(format!("GET http://{cut}/ HTTP/1.1\r\n\r\n").as_bytes())
-        .await
-        .unwrap();
+    let mut stream = asked(&server, &format!("GET http://{cut}/ HTTP/1.1\r\n\r\n")).await;
     let mut got = Vec::new();
     assert!(within("reset", stream.read_to_end(&mut got)).await.is_err());
 }
@@ -299,16 +285,14 @@ async fn what_could_be_read_in_two_ways_is_refused() {
         get(&long),
         get(&"a: b\r\n".repeat(129)),
     ] {
-        let mut stream = to(&server).await;
-        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut stream = asked(&server, &request).await;
         assert_eq!(rest(&mut stream).await, BAD_REQUEST, "{request:.100}");
     }
     assert!(told.try_recv().is_err(), "a refused request was sent on");
     // A wrong chunk shows only under way: nothing of what follows it is sent on.
     let (listener, origin) = stage().await;
-    let mut stream = to(&server).await;
     let request = format!("POST http://{origin}/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello");
-    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut stream = asked(&server, &request).await;
     let (mut far, _) = within("accept", listener.accept()).await.unwrap();
     head(&mut far).await;
     exactly(&mut far, 8).await;
@@ -329,11 +313,7 @@ async fn transparent_requests_pass_where_they_are_allowed() {
     })
     .await;
     let (origin, mut told) = origin("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
-    let mut stream = to(&server).await;
-    stream
-        .write_all(format!("GET /x HTTP/1.1\r\nHost: {origin}\r\n\r\n").as_bytes())
-        .await
-        .unwrap();
+    let mut stream = asked(&server, &format!("GET /x HTTP/1.1\r\nHost: {origin}\r\n\r\n")).await;
     assert!(head(&mut stream).await.starts_with("HTTP/1.1 200 OK\r\n"));
     assert!(
         told.recv()
@@ -360,9 +340,7 @@ async fn who_may_not_is_told_so_in_one_way() {
     });
     let (origin, mut told) = origin("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
     for protocol in [http, socks] {
-        let server = Server::start(server_settings(protocol, ServerTransport::default()))
-            .await
-            .unwrap();
+        let server = serve(protocol).await;
         for login in [
             "",
             "Basic !",
@@ -370,9 +348,8 @@ async fn who_may_not_is_told_so_in_one_way() {
             "Basic c29tZW9uZTpzZWNyZXR4",
             "Bearer x",
         ] {
-            let mut stream = to(&server).await;
             let request = format!("GET http://{origin}/ HTTP/1.1\r\nProxy-Authorization: {login}\r\n\r\n");
-            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut stream = asked(&server, &request).await;
             assert_eq!(
                 rest(&mut stream).await,
                 "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm=\"proxy\"\r\n\

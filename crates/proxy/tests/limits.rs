@@ -82,7 +82,7 @@ async fn dribbling_does_not_win_time() {
                 ..Level::default()
             },
         )];
-        let server = Server::start(settings).await.unwrap();
+        let server = start(settings).await;
         let stream = TcpStream::connect(at(&server, "in")).await.unwrap();
         stream.set_nodelay(true).unwrap();
         let (mut read, mut write) = stream.into_split();
@@ -122,7 +122,7 @@ async fn between(timeouts: Timeouts) -> (Server, TcpStream, TcpStream) {
             ..Level::default()
         },
     )];
-    let server = Server::start(settings).await.unwrap();
+    let server = start(settings).await;
     let near = TcpStream::connect(at(&server, "door")).await.unwrap();
     let (far, _) = within("accept", listener.accept()).await.unwrap();
     (server, near, far)
@@ -197,16 +197,8 @@ async fn pairs() -> Vec<(&'static str, Server, Server, TcpListener)> {
     let mut pairs = Vec::new();
     let over = |network: &TransportKind, with_tls: bool| {
         (
-            ServerTransport {
-                kind: network.clone(),
-                tls: with_tls.then(|| tls.clone()),
-                ..ServerTransport::default()
-            },
-            ClientTransport {
-                kind: network.clone(),
-                tls: with_tls.then(|| client_tls(&certificate)),
-                ..ClientTransport::default()
-            },
+            server_over(network.clone(), with_tls.then(|| tls.clone())),
+            client_over(network.clone(), with_tls.then_some(&*certificate)),
         )
     };
     let raw = TransportKind::Raw;
@@ -231,37 +223,21 @@ async fn pairs() -> Vec<(&'static str, Server, Server, TcpListener)> {
             ..Level::default()
         };
         settings.levels = vec![(0, level)];
-        let server = Server::start(settings).await.unwrap();
-        let to = (loopback(), at(&server, "in").port());
-        let proxy = |server| ProxyOut {
-            server,
-            account: None,
-            headers: Vec::new(),
-        };
+        let server = start(settings).await;
+        let to = at(&server, "in");
         let out = match name.split(' ').next() {
-            Some("vless") => OutboundProtocol::Vless(VlessOut {
-                server: to,
-                id: id(),
-                vision: None,
-            }),
-            Some("vmess") => OutboundProtocol::Vmess(VmessOut {
-                server: to,
-                id: id(),
-                security: VmessSecurity::Auto,
-                authenticated_length: false,
-                no_end: false,
-            }),
-            Some("socks") => OutboundProtocol::Socks(proxy(to)),
-            _ => OutboundProtocol::Http(proxy(to)),
+            Some("vless") => vless_out(to),
+            Some("vmess") => vmess_out(to),
+            Some("socks") => socks_out(to, None),
+            _ => OutboundProtocol::Http(proxy_out(to, None)),
         };
-        let client = Server::start(Settings {
+        let client = start(Settings {
             inbounds: vec![door(listener.local_addr().unwrap())],
             outbounds: vec![outbound(out, client_side)],
             levels: vec![(0, level)],
             ..Settings::default()
         })
-        .await
-        .unwrap();
+        .await;
         pairs.push((name, server, client, listener));
     }
     pairs

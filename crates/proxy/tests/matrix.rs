@@ -3,32 +3,16 @@
 
 mod common;
 
+use std::net::SocketAddr;
+
 use common::*;
-use sealway_proxy::Server;
 use sealway_proxy::settings::*;
 use sealway_v2ray::shadowsocks::Method;
 
 /// A name, what the server speaks, and what the client speaks to a server at an address.
-type Case = (
-    &'static str,
-    InboundProtocol,
-    fn((sealway_v2ray::Address, u16)) -> OutboundProtocol,
-);
+type Case = (&'static str, InboundProtocol, fn(SocketAddr) -> OutboundProtocol);
 
 fn protocols() -> Vec<Case> {
-    fn vmess_out(
-        server: (sealway_v2ray::Address, u16),
-        security: VmessSecurity,
-        authenticated_length: bool,
-    ) -> OutboundProtocol {
-        OutboundProtocol::Vmess(VmessOut {
-            server,
-            id: id(),
-            security,
-            authenticated_length,
-            no_end: false,
-        })
-    }
     const AES: Method = Method::Aes256Gcm;
     const MODERN: Method = Method::Blake3Aes256Gcm;
     const CHACHA: Method = Method::Blake3ChaCha20Poly1305;
@@ -43,30 +27,22 @@ fn protocols() -> Vec<Case> {
             shadowsocks_out(CHACHA, false, server)
         }),
         ("trojan", trojan(), trojan_out),
-        ("vless", vless(), |server| {
-            OutboundProtocol::Vless(VlessOut {
-                server,
-                id: id(),
-                vision: None,
-            })
-        }),
+        ("vless", vless(), vless_out),
         ("vmess aes", vmess(), |server| {
-            vmess_out(server, VmessSecurity::Aes128Gcm, false)
+            vmess_out_with(server, VmessSecurity::Aes128Gcm, false)
         }),
         ("vmess chacha", vmess(), |server| {
-            vmess_out(server, VmessSecurity::ChaCha20Poly1305, false)
+            vmess_out_with(server, VmessSecurity::ChaCha20Poly1305, false)
         }),
         ("vmess aes, sealed lengths", vmess(), |server| {
-            vmess_out(server, VmessSecurity::Aes128Gcm, true)
+            vmess_out_with(server, VmessSecurity::Aes128Gcm, true)
         }),
-        ("vmess auto", vmess(), |server| {
-            vmess_out(server, VmessSecurity::Auto, false)
-        }),
+        ("vmess auto", vmess(), vmess_out),
         ("vmess none", vmess(), |server| {
-            vmess_out(server, VmessSecurity::None, false)
+            vmess_out_with(server, VmessSecurity::None, false)
         }),
         ("vmess zero", vmess(), |server| {
-            vmess_out(server, VmessSecurity::Zero, false)
+            vmess_out_with(server, VmessSecurity::Zero, false)
         }),
     ]
 }
@@ -76,30 +52,17 @@ async fn run(network: TransportKind, tls: bool) {
     let udp_target = udp_target().await;
     for (name, protocol, far) in protocols() {
         let (server_tls, certificate) = server_tls(&["server.example"]);
-        let server_transport = ServerTransport {
-            kind: network.clone(),
-            tls: tls.then_some(server_tls),
-            ..ServerTransport::default()
-        };
-        let server = Server::start(server_settings(protocol, server_transport))
-            .await
-            .unwrap();
-        let client_transport = ClientTransport {
-            kind: network.clone(),
-            tls: tls.then(|| client_tls(&certificate)),
-            ..ClientTransport::default()
-        };
+        let server_transport = server_over(network.clone(), tls.then_some(server_tls));
+        let server = start(server_settings(protocol, server_transport)).await;
+        let client_transport = client_over(network.clone(), tls.then_some(&*certificate));
         let start = async |target| {
-            let settings = door_settings(
-                target,
-                outbound(far((loopback(), at(&server, "in").port())), client_transport.clone()),
-            );
-            Server::start(settings).await.unwrap()
+            let settings = door_settings(target, outbound(far(at(&server, "in")), client_transport.clone()));
+            start(settings).await
         };
         let client = start(target).await;
         exchange_all(name, at(&client, "door")).await;
         let udp_client = start(udp_target).await;
-        let udp_door = *udp_client.addresses("door").last().unwrap();
+        let udp_door = udp_at(&udp_client, "door");
         // Longer ones are lost, as the other programs take them for a fault.
         let longest = if name == "trojan" { 8192 } else { 65_507 };
         udp_exchange_up_to(name, udp_door, longest).await;

@@ -13,7 +13,6 @@ use common::*;
 use sealway_net::blocking::begin;
 use sealway_proxy::Server;
 use sealway_proxy::settings::*;
-use sealway_v2ray::config::{File, Options, load};
 use sealway_v2ray::{Address, Network};
 use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -22,13 +21,7 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 /// The settings that a freedom outbound's text stands for.
 fn freedom_of(settings: &str) -> Freedom {
     let text = format!(r#"{{"outbounds": [{{"protocol": "freedom", "settings": {settings}}}]}}"#);
-    let file = File {
-        name: "config.json",
-        text: text.as_bytes(),
-    };
-    let loaded = load(&[file], &Options::default());
-    let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.problems));
-    match Settings::from_config(&config).unwrap().outbounds.remove(0).protocol {
+    match settings_of(text).outbounds.remove(0).protocol {
         OutboundProtocol::Freedom(freedom) => freedom,
         other => panic!("{other:?}"),
     }
@@ -59,16 +52,12 @@ async fn redirects_replace_the_host_the_port_or_both() {
         ),
     ] {
         let freedom = freedom_of(&format!(r#"{{"redirect": "{redirect}"}}"#));
-        let server = Server::start(through(meant, OutboundProtocol::Freedom(freedom.clone())))
-            .await
-            .unwrap();
+        let server = start(through(meant, OutboundProtocol::Freedom(freedom.clone()))).await;
         let stream = TcpStream::connect(at(&server, "door")).await.unwrap();
         within(&redirect, exchange(stream, 100, 100)).await;
         let Some(meant) = meant_udp else { continue };
-        let server = Server::start(through(meant, OutboundProtocol::Freedom(freedom)))
-            .await
-            .unwrap();
-        udp_exchange(&redirect, *server.addresses("door").last().unwrap()).await;
+        let server = start(through(meant, OutboundProtocol::Freedom(freedom))).await;
+        udp_exchange(&redirect, udp_at(&server, "door")).await;
     }
 }
 
@@ -81,20 +70,15 @@ async fn a_name_whose_first_address_is_dead_is_reached_at_its_second() {
     full.bind(&dead.into()).unwrap();
     full.listen(0).unwrap();
     let _fillers: Vec<Socket> = (0..4).map(|_| begin(dead).unwrap()).collect();
-    let text = br#"{"dns": {"hosts": {"both.example": ["127.0.0.2", "127.0.0.1"]}},
+    let text = r#"{"dns": {"hosts": {"both.example": ["127.0.0.2", "127.0.0.1"]}},
         "outbounds": [{"protocol": "freedom", "settings": {"finalRules": [{"action": "allow"}]}}]}"#;
-    let file = File {
-        name: "config.json",
-        text,
-    };
-    let config = load(&[file], &Options::default()).config.unwrap();
-    let mut settings = Settings::from_config(&config).unwrap();
+    let mut settings = settings_of(text);
     let mut door = door(real);
     if let InboundProtocol::Dokodemo(dokodemo) = &mut door.protocol {
         dokodemo.address = Some(Address::parse("both.example").unwrap());
     }
     settings.inbounds = vec![door];
-    let server = Server::start(settings).await.unwrap();
+    let server = start(settings).await;
     let began = std::time::Instant::now();
     let stream = TcpStream::connect(at(&server, "door")).await.unwrap();
     within("the second address", exchange(stream, 100, 100)).await;
@@ -108,23 +92,14 @@ async fn a_redirected_answer_comes_from_where_the_client_sent_to() {
     let mut settings = server_settings(socks(), ServerTransport::default());
     let redirect = format!(r#"{{"redirect": "{target}"}}"#);
     settings.outbounds[0].protocol = OutboundProtocol::Freedom(freedom_of(&redirect));
-    let server = Server::start(settings).await.unwrap();
-    let mut control = TcpStream::connect(at(&server, "in")).await.unwrap();
-    control
-        .write_all(&[5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0])
-        .await
-        .unwrap();
-    let mut answer = [0; 12];
-    control.read_exact(&mut answer).await.unwrap();
-    let own = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    own.connect(("127.0.0.1", u16::from_be_bytes([answer[10], answer[11]])))
-        .await
-        .unwrap();
-    let head = [0, 0, 0, 1, 192, 0, 2, 1, 0, 53];
-    own.send(&[&head[..], b"abc"].concat()).await.unwrap();
+    let server = start(settings).await;
+    let (_control, relay) = associate(at(&server, "in")).await;
+    let own = udp_to(relay).await;
+    let asked = "192.0.2.1:53".parse().unwrap();
+    own.send(&socks_packet(asked, b"abc")).await.unwrap();
     let mut got = [0; 64];
     let len = within("answer", own.recv(&mut got)).await.unwrap();
-    assert_eq!(got[..len], [&head[..], b"cba"].concat());
+    assert_eq!(got[..len], socks_packet(asked, b"cba"));
 }
 
 #[test]
@@ -184,7 +159,7 @@ async fn what_remote_clients_may_not_reach_leads_nowhere() {
     let mut settings = server_settings(vless, ServerTransport::default());
     settings.outbounds[0].protocol = OutboundProtocol::Freedom(Freedom::default());
     settings.access_log = AccessLog::File(log.clone());
-    let server = Server::start(settings).await.unwrap();
+    let server = start(settings).await;
     let mapped = [&[3][..], &[0; 10], &[0xff, 0xff, 127, 0, 0, 1]].concat();
     let translated = [&[3, 0, 0x64, 0xff, 0x9b][..], &[0; 8], &[10, 0, 0, 1]].concat();
     let mut held = Vec::new();
@@ -256,7 +231,7 @@ async fn final_rules_decide_by_network_port_and_address() {
         let log = dir.path().join(name);
         let mut settings = through(tcp, rules.clone());
         settings.access_log = AccessLog::File(log.clone());
-        let server = Server::start(settings).await.unwrap();
+        let server = start(settings).await;
         let stream = TcpStream::connect(at(&server, "door")).await.unwrap();
         if tcp_passes {
             within(name, exchange(stream, 10, 10)).await;
@@ -267,8 +242,8 @@ async fn final_rules_decide_by_network_port_and_address() {
                 "{line}"
             );
         }
-        let server = Server::start(through(udp, rules)).await.unwrap();
-        let door = *server.addresses("door").last().unwrap();
+        let server = start(through(udp, rules)).await;
+        let door = udp_at(&server, "door");
         if udp_passes {
             udp_exchange(name, door).await;
         } else {
@@ -285,9 +260,7 @@ async fn a_blackhole_says_nothing_or_exactly_one_thing() {
     let forbidden = "HTTP/1.1 403 Forbidden\r\nConnection: close\r\nCache-Control: max-age=3600, public\r\nContent-Length: 0\r\n\r\n";
     for (http, says) in [(false, ""), (true, forbidden)] {
         let hole = OutboundProtocol::Blackhole { http };
-        let server = Server::start(through("192.0.2.1:80".parse().unwrap(), hole))
-            .await
-            .unwrap();
+        let server = start(through("192.0.2.1:80".parse().unwrap(), hole)).await;
         let mut stream = TcpStream::connect(at(&server, "door")).await.unwrap();
         // What the client has sent and nobody reads must not turn the end into a reset that swallows the answer.
         stream.write_all(&pattern(1, 50_000)).await.unwrap();
@@ -317,7 +290,7 @@ async fn the_access_log_says_who_went_where_and_why() {
         ..Rule::default()
     }];
     settings.access_log = AccessLog::File(log.clone());
-    let server = Server::start(settings).await.unwrap();
+    let server = start(settings).await;
     let ends = |line: &str, from: SocketAddr, rest: &str| {
         let (time, rest_of_line) = line.split_at("2026/01/02 03:04:05.123456".len());
         let form: String = time.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
@@ -356,7 +329,7 @@ async fn bytes_are_counted_while_the_connection_is_open() {
             ..Level::default()
         },
     )];
-    let server = Server::start(settings).await.unwrap();
+    let server = start(settings).await;
     let mut near = TcpStream::connect(at(&server, "in")).await.unwrap();
     near.write_all(&vless_header(&[1, 127, 0, 0, 1], listener.local_addr().unwrap().port()))
         .await
@@ -399,7 +372,7 @@ async fn bytes_are_counted_while_the_connection_is_open() {
 async fn the_end_of_the_server_waits_for_connections() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let settings = through(listener.local_addr().unwrap(), freedom().protocol);
-    let server = Server::start(settings).await.unwrap();
+    let server = start(settings).await;
     let door = at(&server, "door");
     let mut near = TcpStream::connect(door).await.unwrap();
     let (mut far, _) = within("accept", listener.accept()).await.unwrap();

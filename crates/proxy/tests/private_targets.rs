@@ -119,9 +119,7 @@ async fn it_follows_the_listener_and_not_the_protocol() {
         }
     }
     // A request to be sent on, not a tunnel.
-    let open = Server::start(settings("0.0.0.0:0", http(), vec![], &log))
-        .await
-        .unwrap();
+    let open = start(settings("0.0.0.0:0", http(), vec![], &log)).await;
     let mut stream = connect(at(&open, "in"), "", target).await;
     let request = format!("GET http://{target}/ HTTP/1.1\r\nHost: {target}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -135,7 +133,7 @@ async fn a_client_that_a_server_in_front_tells_of_counts() {
     let log = dir.path().join("access.log");
     let mut settings = settings("127.0.0.1:0", tunnel(target), vec![], &log);
     settings.inbounds[0].transport.accept_proxy_protocol = true;
-    let server = Server::start(settings).await.unwrap();
+    let server = start(settings).await;
     let mut from_here = connect(at(&server, "in"), "", target).await;
     from_here
         .write_all(b"PROXY TCP4 127.0.0.1 127.0.0.1 1000 80\r\n")
@@ -194,30 +192,16 @@ async fn what_one_rule_lets_pass_is_nothing_to_other_targets() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("access.log");
     let rules = vec![rule("127.0.0.0/8", vec![(named.port(), named.port())])];
-    let server = Server::start(settings("0.0.0.0:0", socks(), rules, &log))
-        .await
-        .unwrap();
-    let mut control = TcpStream::connect(("127.0.0.1", at(&server, "in").port()))
-        .await
-        .unwrap();
-    control
-        .write_all(&[5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0])
-        .await
-        .unwrap();
-    let mut answer = [0; 12];
-    within("association", control.read_exact(&mut answer)).await.unwrap();
-    let relay = SocketAddr::from(([127, 0, 0, 1], u16::from_be_bytes([answer[10], answer[11]])));
-    let own = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let datagram = |to: SocketAddr| {
-        let port = to.port().to_be_bytes();
-        [&[0, 0, 0, 1, 127, 0, 0, 1][..], &port, b"abc"].concat()
-    };
+    let server = start(settings("0.0.0.0:0", socks(), rules, &log)).await;
+    let reached = SocketAddr::from(([127, 0, 0, 1], at(&server, "in").port()));
+    let (_control, relay) = associate(reached).await;
+    let own = udp_to(relay).await;
     let mut got = [0; 64];
     for _ in 0..3 {
-        own.send_to(&datagram(named), relay).await.unwrap();
+        own.send(&socks_packet(named, b"abc")).await.unwrap();
         let len = within("answer", own.recv(&mut got)).await.unwrap();
         assert_eq!(&got[len - 3..len], b"cba");
-        own.send_to(&datagram(other.local_addr().unwrap()), relay)
+        own.send(&socks_packet(other.local_addr().unwrap(), b"abc"))
             .await
             .unwrap();
     }

@@ -3,7 +3,6 @@
 
 mod common;
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use common::*;
@@ -154,10 +153,7 @@ async fn strangers_all_see_the_same() {
     };
     let key = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4PEA==";
     for network in [TransportKind::WebSocket(http.clone()), TransportKind::HttpUpgrade(http)] {
-        let transport = ServerTransport {
-            kind: network,
-            ..ServerTransport::default()
-        };
+        let transport = server_over(network, None);
         let server = start(vless(), transport).await;
         for (path, host) in [
             ("/", "front.example"),
@@ -178,10 +174,7 @@ async fn strangers_all_see_the_same() {
     }
     // TLS: at most an alert, as any TLS server would say it, and an end in good order.
     let (tls, _) = server_tls(&["server.example"]);
-    let transport = ServerTransport {
-        tls: Some(tls),
-        ..ServerTransport::default()
-    };
+    let transport = server_over(TransportKind::Raw, Some(tls));
     let server = start(vless(), transport).await;
     for sent in [
         b"GET / HTTP/1.1\r\nHost: server.example\r\n\r\n".to_vec(),
@@ -203,28 +196,10 @@ async fn strangers_all_see_the_same() {
 async fn strangers_within_tls_hear_its_end() {
     let (tls, certificate) = server_tls(&["server.example"]);
     for protocol in [trojan(), vless(), vmess()] {
-        let transport = ServerTransport {
-            tls: Some(tls.clone()),
-            ..ServerTransport::default()
-        };
+        let transport = server_over(TransportKind::Raw, Some(tls.clone()));
         let server = start(protocol, transport).await;
-        let mut roots = rustls::RootCertStore::empty();
-        let der = <rustls::pki_types::CertificateDer<'_> as rustls::pki_types::pem::PemObject>::from_pem_slice(
-            certificate.as_bytes(),
-        );
-        roots.add(der.unwrap()).unwrap();
-        let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
-        let tcp = TcpStream::connect::<SocketAddr>(at(&server, "in")).await.unwrap();
-        let mut stream = connector
-            .connect("server.example".try_into().unwrap(), tcp)
-            .await
-            .unwrap();
+        let to = at(&server, "in");
+        let mut stream = tls_to(to, &certificate, "server.example", &[], rustls::DEFAULT_VERSIONS).await;
         stream.write_all(&pattern(1, 20_000)).await.unwrap();
         stream.flush().await.unwrap();
         let mut said = Vec::new();

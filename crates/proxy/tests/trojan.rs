@@ -14,12 +14,6 @@ use sealway_v2ray::{Address, Destination, Step, trojan};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
-async fn serve() -> Server {
-    Server::start(server_settings(trojan(), ServerTransport::default()))
-        .await
-        .unwrap()
-}
-
 fn header(password: &str, to: Destination) -> Vec<u8> {
     let key = Key::of_password(password);
     let mut out = Vec::new();
@@ -37,7 +31,7 @@ fn udp(to: SocketAddr) -> Destination {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_header_may_come_byte_by_byte() {
-    let server = serve().await;
+    let server = serve(trojan()).await;
     let mut stream = TcpStream::connect(at(&server, "in")).await.unwrap();
     stream.set_nodelay(true).unwrap();
     for byte in header(PASSWORD, tcp(target().await)) {
@@ -49,7 +43,7 @@ async fn a_header_may_come_byte_by_byte() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_other_command_opens_a_stream() {
-    let server = serve().await;
+    let server = serve(trojan()).await;
     for command in [0, 2, 4, 0x7f, 0xff] {
         let mut first = header(PASSWORD, tcp(target().await));
         first[58] = command;
@@ -63,10 +57,8 @@ async fn any_other_command_opens_a_stream() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_header_and_the_first_payload_leave_together() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let server = (loopback(), listener.local_addr().unwrap().port());
     let to: SocketAddr = "192.0.2.1:80".parse().unwrap();
-    let outbound = outbound(trojan_out(server), ClientTransport::default());
-    let client = Server::start(door_settings(to, outbound)).await.unwrap();
+    let client = door_by(to, trojan_out(listener.local_addr().unwrap())).await;
     let mut program = TcpStream::connect(at(&client, "door")).await.unwrap();
     program.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
     let (mut far, _) = within("accept", listener.accept()).await.unwrap();
@@ -82,8 +74,7 @@ async fn the_header_and_the_first_payload_leave_together() {
     far.write_all(b"220 ready").await.unwrap();
     within("greeting", silent.read_exact(&mut got[..9])).await.unwrap();
     // Datagrams likewise.
-    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    socket.connect(client.addresses("door").last().unwrap()).await.unwrap();
+    let socket = udp_to(udp_at(&client, "door")).await;
     socket.send(b"hello").await.unwrap();
     let (mut far, _) = within("accept", listener.accept()).await.unwrap();
     let len = within("datagram", far.read(&mut got)).await.unwrap();
@@ -95,32 +86,12 @@ async fn the_header_and_the_first_payload_leave_together() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_direction_ends_by_itself() {
-    let server = serve().await;
-    let to = counting_target().await;
-    let server = (loopback(), at(&server, "in").port());
-    let outbound = outbound(trojan_out(server), ClientTransport::default());
-    let client = Server::start(door_settings(to, outbound)).await.unwrap();
+    let server = serve(trojan()).await;
+    let client = door_by(counting_target().await, trojan_out(at(&server, "in"))).await;
     let mut stream = TcpStream::connect(at(&client, "door")).await.unwrap();
     stream.write_all(&pattern(1, 300_000)).await.unwrap();
     stream.shutdown().await.unwrap();
     assert_eq!(to_the_end(&mut stream).await, (b"300000 bytes".to_vec(), true));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_hundred_at_once() {
-    let (server, to) = (serve().await, target().await);
-    let server = (loopback(), at(&server, "in").port());
-    let outbound = outbound(trojan_out(server), ClientTransport::default());
-    let client = Server::start(door_settings(to, outbound)).await.unwrap();
-    let door = at(&client, "door");
-    let mut all = tokio::task::JoinSet::new();
-    for _ in 0..200 {
-        all.spawn(async move {
-            let stream = TcpStream::connect(door).await.unwrap();
-            within("exchange", exchange(stream, 50_000, 50_000)).await;
-        });
-    }
-    all.join_all().await;
 }
 
 /// One end of an association, spoken by hand.
@@ -177,7 +148,7 @@ impl Association {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_association_reaches_every_target_and_hears_from_every_source() {
-    let server = serve().await;
+    let server = serve(trojan()).await;
     let (one, two) = (udp_target().await, udp_target().await);
     let mut association = Association::new(&server).await;
     for to in [one, two, one] {
@@ -198,7 +169,7 @@ async fn one_association_reaches_every_target_and_hears_from_every_source() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_too_long_is_lost_alone() {
-    let server = serve().await;
+    let server = serve(trojan()).await;
     let echo = udp_target().await;
     let mut association = Association::new(&server).await;
     association.round(echo, 100).await;
@@ -216,28 +187,20 @@ async fn what_is_too_long_is_lost_alone() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_of_ours_has_full_cone() {
-    let server = serve().await;
-    let server = (loopback(), at(&server, "in").port());
+    let server = serve(trojan()).await;
     let settings = Settings {
-        inbounds: vec![inbound("in", socks(), ServerTransport::default())],
-        outbounds: vec![outbound(trojan_out(server), ClientTransport::default())],
-        ..Settings::default()
+        outbounds: vec![outbound(trojan_out(at(&server, "in")), ClientTransport::default())],
+        ..server_settings(socks(), ServerTransport::default())
     };
-    let client = Server::start(settings).await.unwrap();
-    let mut control = TcpStream::connect(at(&client, "in")).await.unwrap();
-    let ask = [5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0];
-    control.write_all(&ask).await.unwrap();
-    let mut answer = [0; 12];
-    control.read_exact(&mut answer).await.unwrap();
-    let relay = SocketAddr::from(([127, 0, 0, 1], u16::from_be_bytes([answer[10], answer[11]])));
-    let own = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let head = |to: SocketAddr| [&[0, 0, 0, 1, 127, 0, 0, 1][..], &to.port().to_be_bytes()].concat();
+    let client = start(settings).await;
+    let (_control, relay) = associate(at(&client, "in")).await;
+    let own = udp_to(relay).await;
     let (one, two) = (udp_target().await, udp_target().await);
     let mut got = [0; 100];
     for to in [one, two, one, two] {
-        own.send_to(&[&head(to)[..], b"abc"].concat(), relay).await.unwrap();
+        own.send(&socks_packet(to, b"abc")).await.unwrap();
         let len = within("answer", own.recv(&mut got)).await.unwrap();
-        assert_eq!(got[..len], [&head(to)[..], b"cba"].concat());
+        assert_eq!(got[..len], socks_packet(to, b"cba"));
     }
     // Both targets see one socket, and a third may answer to it.
     let targets = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
@@ -246,14 +209,14 @@ async fn a_client_of_ours_has_full_cone() {
         target.set_nonblocking(true).unwrap();
         let target = UdpSocket::from_std(target).unwrap();
         let to = target.local_addr().unwrap();
-        own.send_to(&[&head(to)[..], b"?"].concat(), relay).await.unwrap();
+        own.send(&socks_packet(to, b"?")).await.unwrap();
         seen.push(within("question", target.recv_from(&mut got)).await.unwrap().1);
     }
     assert_eq!(seen[0], seen[1]);
     let third = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     third.send_to(b"me", seen[0]).await.unwrap();
     let len = within("third", own.recv(&mut got)).await.unwrap();
-    assert_eq!(got[..len], [&head(third.local_addr().unwrap())[..], b"me"].concat());
+    assert_eq!(got[..len], socks_packet(third.local_addr().unwrap(), b"me"));
 }
 
 /// That one target may be reached opens nothing for another.
@@ -261,23 +224,16 @@ async fn a_client_of_ours_has_full_cone() {
 async fn the_rules_are_asked_for_every_target() {
     let (open, blocked) = (udp_target().await, UdpSocket::bind("127.0.0.1:0").await.unwrap());
     let forbidden = blocked.local_addr().unwrap();
-    let through = Server::start(server_settings(vless(), ServerTransport::default()))
-        .await
-        .unwrap();
+    let through = serve(vless()).await;
     let mut settings = server_settings(trojan(), ServerTransport::default());
     let (by_vless, by_vless_too) = (udp_target().await, udp_target().await);
     settings.outbounds.push(Outbound {
         tag: "nowhere".into(),
         ..outbound(OutboundProtocol::Blackhole { http: false }, ClientTransport::default())
     });
-    let vless = VlessOut {
-        server: (loopback(), at(&through, "in").port()),
-        id: id(),
-        vision: None,
-    };
     settings.outbounds.push(Outbound {
         tag: "vless".into(),
-        ..outbound(OutboundProtocol::Vless(vless), ClientTransport::default())
+        ..outbound(vless_out(at(&through, "in")), ClientTransport::default())
     });
     let rule = |to: SocketAddr, tag: &str| Rule {
         ports: vec![(to.port(), to.port())],
@@ -289,7 +245,7 @@ async fn the_rules_are_asked_for_every_target() {
         rule(by_vless, "vless"),
         rule(by_vless_too, "vless"),
     ];
-    let server = Server::start(settings).await.unwrap();
+    let server = start(settings).await;
     let mut association = Association::new(&server).await;
     for _ in 0..2 {
         association.round(open, 10).await;
@@ -307,20 +263,16 @@ async fn the_associations_of_one_client_are_bounded() {
     let next = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let echo = udp_target().await;
     let mut settings = server_settings(trojan(), ServerTransport::default());
-    let vless = VlessOut {
-        server: (loopback(), next.local_addr().unwrap().port()),
-        id: id(),
-        vision: None,
-    };
+    let vless = vless_out(next.local_addr().unwrap());
     settings
         .outbounds
-        .insert(0, outbound(OutboundProtocol::Vless(vless), ClientTransport::default()));
+        .insert(0, outbound(vless, ClientTransport::default()));
     settings.rules = vec![Rule {
         ports: vec![(echo.port(), echo.port())],
         outbound_tag: "direct".into(),
         ..Rule::default()
     }];
-    let server = Server::start(settings).await.unwrap();
+    let server = start(settings).await;
     let mut association = Association::new(&server).await;
     association.round(echo, 10).await;
     for port in 10_000..10_300 {
@@ -340,22 +292,18 @@ async fn the_associations_of_one_client_are_bounded() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_waits_for_an_outbound_is_bounded() {
     let next = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let socks = ProxyOut {
-        server: (loopback(), next.local_addr().unwrap().port()),
-        account: None,
-        headers: Vec::new(),
-    };
+    let socks = socks_out(next.local_addr().unwrap(), None);
     let mut settings = server_settings(trojan(), ServerTransport::default());
     settings
         .outbounds
-        .insert(0, outbound(OutboundProtocol::Socks(socks), ClientTransport::default()));
+        .insert(0, outbound(socks, ClientTransport::default()));
     let echo = udp_target().await;
     settings.rules = vec![Rule {
         ports: vec![(echo.port(), echo.port())],
         outbound_tag: "direct".into(),
         ..Rule::default()
     }];
-    let server = Server::start(settings).await.unwrap();
+    let server = start(settings).await;
     let mut association = Association::new(&server).await;
     for n in 0..60 {
         association.send(udp(([127, 0, 0, 1], 9).into()), &[n; 8192]).await;
@@ -395,7 +343,7 @@ async fn datagrams_do_not_reach_private_targets() {
         outbound_tag: "direct".into(),
         ..Rule::default()
     }];
-    let server = Server::start(settings).await.unwrap();
+    let server = start(settings).await;
     let mut association = Association::new(&server).await;
     let port = closed.local_addr().unwrap().port();
     for _ in 0..3 {
@@ -418,7 +366,7 @@ async fn datagrams_are_counted_for_their_user() {
         ..Level::default()
     };
     settings.levels = vec![(0, level)];
-    let server = Server::start(settings).await.unwrap();
+    let server = start(settings).await;
     let (one, two) = (udp_target().await, udp_target().await);
     let mut association = Association::new(&server).await;
     for (to, len) in [(one, 700), (two, 70), (one, 7)] {

@@ -3,157 +3,75 @@
 
 mod common;
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use common::*;
 use sealway_proxy::settings::*;
 use sealway_proxy::{Server, Timeouts};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpStream, UdpSocket};
-
-async fn serve(protocol: InboundProtocol) -> Server {
-    Server::start(server_settings(protocol, ServerTransport::default()))
-        .await
-        .unwrap()
-}
-
-/// Sends a datagram and checks the answer of a target that reverses.
-async fn round(what: &str, socket: &UdpSocket, len: usize) {
-    let sent = pattern(len as u64, len);
-    socket.send(&sent).await.unwrap();
-    let mut got = vec![0; 65_536];
-    let n = within(&format!("{what}, datagram of {len}"), socket.recv(&mut got))
-        .await
-        .unwrap();
-    got.truncate(n);
-    got.reverse();
-    assert!(got == sent, "{what}: datagram of {len} garbled");
-}
+use tokio::io::AsyncReadExt;
+use tokio::net::UdpSocket;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_outbound_carries_datagrams_and_a_lost_one_ends_nothing() {
     let target = udp_target().await;
-    let user_id = || user();
-    let vless = serve(InboundProtocol::Vless(VlessIn {
-        users: [user_id().into()].into_iter().collect(),
-        fallbacks: vec![],
-    }))
-    .await;
-    let vmess = serve(InboundProtocol::Vmess(VmessIn {
-        users: [user_id()].into_iter().collect(),
-        secure_only: false,
-    }))
-    .await;
+    let (trojan, vless, vmess) = (serve(trojan()).await, serve(vless()).await, serve(vmess()).await);
     let account = Account {
         user: "someone".into(),
         pass: "secret".into(),
     };
-    let trojan = serve(trojan()).await;
     let closed = serve(InboundProtocol::Socks(Socks {
         accounts: vec![account.clone()],
         udp: true,
         ..Socks::default()
     }))
     .await;
-    let server = |server: &Server| (loopback(), at(server, "in").port());
     // The longest that UDP has over IPv4; less where something is written around it.
     let cases = [
         ("freedom", freedom().protocol, 65_507),
-        ("trojan", trojan_out(server(&trojan)), 8192),
-        (
-            "vless",
-            OutboundProtocol::Vless(VlessOut {
-                server: server(&vless),
-                id: id(),
-                vision: None,
-            }),
-            65_507,
-        ),
-        (
-            "vmess",
-            OutboundProtocol::Vmess(VmessOut {
-                server: server(&vmess),
-                id: id(),
-                security: VmessSecurity::Auto,
-                authenticated_length: false,
-                no_end: false,
-            }),
-            65_456,
-        ),
-        (
-            "socks",
-            OutboundProtocol::Socks(ProxyOut {
-                server: server(&closed),
-                account: Some(account),
-                headers: Vec::new(),
-            }),
-            65_507 - 10,
-        ),
+        ("trojan", trojan_out(at(&trojan, "in")), 8192),
+        ("vless", vless_out(at(&vless, "in")), 65_507),
+        ("vmess", vmess_out(at(&vmess, "in")), 65_456),
+        ("socks", socks_out(at(&closed, "in"), Some(account)), 65_507 - 10),
     ];
     for (name, protocol, longest) in cases {
-        let client = Server::start(door_settings(target, outbound(protocol, ClientTransport::default())))
-            .await
-            .unwrap();
-        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        socket.connect(client.addresses("door").last().unwrap()).await.unwrap();
+        let client = door_by(target, protocol).await;
+        let socket = udp_to(udp_at(&client, "door")).await;
         for len in [1, 1400, longest] {
-            round(name, &socket, len).await;
+            udp_round(name, &socket, len).await;
         }
         if longest < 65_507 {
             // Too long for the protocol: lost, as on any network. What follows it is not.
             socket.send(&pattern(1, 65_507)).await.unwrap();
         }
-        round(name, &socket, 100).await;
+        udp_round(name, &socket, 100).await;
     }
-}
-
-/// Asks for an association. Returns the connection it lives with and the address to send to.
-async fn associate(server: &Server) -> (TcpStream, SocketAddr) {
-    let mut control = TcpStream::connect(at(server, "in")).await.unwrap();
-    control
-        .write_all(&[5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0])
-        .await
-        .unwrap();
-    let mut answer = [0; 12];
-    control.read_exact(&mut answer).await.unwrap();
-    assert_eq!(answer[..6], [5, 0, 5, 0, 0, 1]);
-    let port = u16::from_be_bytes([answer[10], answer[11]]);
-    (control, SocketAddr::from(([127, 0, 0, 1], port)))
-}
-
-fn packet(fragment: u8, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
-    [
-        &[0, 0, fragment, 1, 127, 0, 0, 1][..],
-        &to.port().to_be_bytes(),
-        payload,
-    ]
-    .concat()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_association_serves_its_owner_only_and_only_whole_datagrams() {
     let target = udp_target().await;
     let server = serve(socks()).await;
-    let (control, relay) = associate(&server).await;
+    let (control, relay) = associate(at(&server, "in")).await;
     let own = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let elsewhere = UdpSocket::bind("127.0.0.2:0").await.unwrap();
     // Another host is not the owner, not even before the owner has sent anything.
-    elsewhere.send_to(&packet(0, target, b"evil"), relay).await.unwrap();
+    elsewhere.send_to(&socks_packet(target, b"evil"), relay).await.unwrap();
     // Neither what is no datagram nor a fragment pins a port or passes.
     for len in 0..10 {
-        own.send_to(&packet(0, target, b"")[..len], relay).await.unwrap();
+        own.send_to(&socks_packet(target, b"")[..len], relay).await.unwrap();
     }
-    own.send_to(&packet(1, target, b"piece"), relay).await.unwrap();
-    own.send_to(&packet(0, target, b"abc"), relay).await.unwrap();
+    let mut piece = socks_packet(target, b"piece");
+    piece[2] = 1;
+    own.send_to(&piece, relay).await.unwrap();
+    own.send_to(&socks_packet(target, b"abc"), relay).await.unwrap();
     let mut got = [0; 100];
     let len = within("answer", own.recv(&mut got)).await.unwrap();
-    assert_eq!(got[..len], packet(0, target, b"cba"), "with the true source");
+    assert_eq!(got[..len], socks_packet(target, b"cba"), "with the true source");
     let other = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    other.send_to(&packet(0, target, b"evil"), relay).await.unwrap();
-    own.send_to(&packet(0, target, b"next"), relay).await.unwrap();
+    other.send_to(&socks_packet(target, b"evil"), relay).await.unwrap();
+    own.send_to(&socks_packet(target, b"next"), relay).await.unwrap();
     let len = within("answer", own.recv(&mut got)).await.unwrap();
-    assert_eq!(got[..len], packet(0, target, b"txen"));
+    assert_eq!(got[..len], socks_packet(target, b"txen"));
     assert!(other.try_recv(&mut got).is_err() && elsewhere.try_recv(&mut got).is_err());
     drop(control);
     let free = async {
@@ -178,17 +96,17 @@ async fn the_rules_are_asked_for_every_target_of_an_association() {
         outbound_tag: "nowhere".into(),
         ..Rule::default()
     }];
-    let server = Server::start(settings).await.unwrap();
-    let (_control, relay) = associate(&server).await;
+    let server = start(settings).await;
+    let (_control, relay) = associate(at(&server, "in")).await;
     let own = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let mut got = [0; 100];
     for _ in 0..2 {
         // That the first target may be reached opens nothing for the second.
-        own.send_to(&packet(0, open, b"a"), relay).await.unwrap();
+        own.send_to(&socks_packet(open, b"a"), relay).await.unwrap();
         within("answer", own.recv(&mut got)).await.unwrap();
-        own.send_to(&packet(0, forbidden, b"b"), relay).await.unwrap();
+        own.send_to(&socks_packet(forbidden, b"b"), relay).await.unwrap();
     }
-    own.send_to(&packet(0, open, b"c"), relay).await.unwrap();
+    own.send_to(&socks_packet(open, b"c"), relay).await.unwrap();
     within("answer", own.recv(&mut got)).await.unwrap();
     assert!(blocked.try_recv(&mut got).is_err(), "a rule was passed by");
 }
@@ -207,11 +125,11 @@ async fn targets_that_are_refused_keep_no_place_from_others() {
         outbound_tag: "nowhere".into(),
         ..Rule::default()
     }];
-    let server = Server::start(settings).await.unwrap();
-    let (_control, relay) = associate(&server).await;
+    let server = start(settings).await;
+    let (_control, relay) = associate(at(&server, "in")).await;
     let own = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     for port in 1..=600 {
-        own.send_to(&packet(0, ([127, 0, 0, 1], port).into(), b"a"), relay)
+        own.send_to(&socks_packet(([127, 0, 0, 1], port).into(), b"a"), relay)
             .await
             .unwrap();
         if port % 50 == 0 {
@@ -222,7 +140,7 @@ async fn targets_that_are_refused_keep_no_place_from_others() {
     let answered = async {
         let mut got = [0; 100];
         loop {
-            own.send_to(&packet(0, open, b"b"), relay).await.unwrap();
+            own.send_to(&socks_packet(open, b"b"), relay).await.unwrap();
             if let Ok(Ok(_)) = tokio::time::timeout(Duration::from_millis(100), own.recv(&mut got)).await {
                 return;
             }
@@ -235,22 +153,9 @@ async fn targets_that_are_refused_keep_no_place_from_others() {
 async fn the_end_of_the_servers_connection_ends_an_association_through_it() {
     let target = udp_target().await;
     let far = serve(socks()).await;
-    let client = Server::start(door_settings(
-        target,
-        outbound(
-            OutboundProtocol::Socks(ProxyOut {
-                server: (loopback(), at(&far, "in").port()),
-                account: None,
-                headers: Vec::new(),
-            }),
-            ClientTransport::default(),
-        ),
-    ))
-    .await
-    .unwrap();
-    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    socket.connect(client.addresses("door").last().unwrap()).await.unwrap();
-    round("first", &socket, 10).await;
+    let client = door_by(target, socks_out(at(&far, "in"), None)).await;
+    let socket = udp_to(udp_at(&client, "door")).await;
+    udp_round("first", &socket, 10).await;
     // The same address serves again after the server was started anew; the old association cannot be used any more.
     let listen = at(&far, "in");
     far.shutdown(Duration::ZERO).await;
@@ -292,9 +197,8 @@ async fn a_session_of_a_door_ends_when_nothing_moves() {
             ..Level::default()
         },
     )];
-    let server = Server::start(settings).await.unwrap();
-    let client = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    client.connect(server.addresses("door").last().unwrap()).await.unwrap();
+    let server = start(settings).await;
+    let client = udp_to(udp_at(&server, "door")).await;
     // A new session has a new socket, and so another port.
     let seen = async || {
         client.send(b"x").await.unwrap();
@@ -317,11 +221,10 @@ async fn datagrams_of_local_clients_are_counted() {
     let mut settings = door_settings(udp_target().await, freedom());
     settings.counters.inbound_uplink = true;
     settings.counters.inbound_downlink = true;
-    let server = Server::start(settings).await.unwrap();
-    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    socket.connect(server.addresses("door").last().unwrap()).await.unwrap();
-    round("door", &socket, 700).await;
-    round("door", &socket, 70).await;
+    let server = start(settings).await;
+    let socket = udp_to(udp_at(&server, "door")).await;
+    udp_round("door", &socket, 700).await;
+    udp_round("door", &socket, 70).await;
     for way in ["uplink", "downlink"] {
         let counter = server
             .stats()
@@ -347,13 +250,13 @@ async fn an_association_whose_client_has_vanished_ends() {
         ..Level::default()
     };
     settings.levels = vec![(0, level)];
-    let server = Server::start(settings).await.unwrap();
+    let server = start(settings).await;
     // A target that goes on talking.
     let target = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let (mut control, relay) = associate(&server).await;
+    let (mut control, relay) = associate(at(&server, "in")).await;
     let own = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let began = std::time::Instant::now();
-    own.send_to(&packet(0, target.local_addr().unwrap(), b"talk"), relay)
+    own.send_to(&socks_packet(target.local_addr().unwrap(), b"talk"), relay)
         .await
         .unwrap();
     let mut got = [0; 100];
@@ -379,6 +282,6 @@ async fn an_association_whose_client_has_vanished_ends() {
     };
     within("its port", free).await;
     // One that is never used ends too.
-    let (mut control, _) = associate(&server).await;
+    let (mut control, _) = associate(at(&server, "in")).await;
     assert_eq!(within("end of an unused one", control.read(&mut got)).await.unwrap(), 0);
 }

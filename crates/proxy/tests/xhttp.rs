@@ -3,7 +3,6 @@
 
 mod common;
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use common::*;
@@ -11,7 +10,7 @@ use sealway_proxy::Server;
 use sealway_proxy::settings::*;
 use sealway_v2ray::xhttp::settings::{Mode, Span};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 
 fn kind(change: impl FnOnce(&mut sealway_v2ray::xhttp::Settings)) -> TransportKind {
     let mut http = sealway_v2ray::xhttp::Settings {
@@ -26,26 +25,8 @@ fn kind(change: impl FnOnce(&mut sealway_v2ray::xhttp::Settings)) -> TransportKi
 }
 
 async fn server(change: impl FnOnce(&mut sealway_v2ray::xhttp::Settings)) -> Server {
-    let transport = ServerTransport {
-        kind: kind(change),
-        ..ServerTransport::default()
-    };
-    Server::start(server_settings(vless(), transport)).await.unwrap()
-}
-
-/// Says back what it hears.
-async fn echo() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let at = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        while let Ok((mut tcp, _)) = listener.accept().await {
-            tokio::spawn(async move {
-                let (mut from, mut to) = tcp.split();
-                let _ = tokio::io::copy(&mut from, &mut to).await;
-            });
-        }
-    });
-    at
+    let transport = server_over(kind(change), None);
+    start(server_settings(vless(), transport)).await
 }
 
 /// A request line and its body as it goes out.

@@ -3,49 +3,32 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use sealway_proxy::Timeouts;
 use sealway_proxy::settings::*;
-use sealway_proxy::{Server, Timeouts};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 
+use crate::client;
 use crate::common::*;
-use crate::{client, vless, vless_out, vmess};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_end_of_one_direction_leaves_the_other() {
     let target = counting_target().await;
     let (tls, certificate) = server_tls(&["server.example"]);
     let ws = TransportKind::WebSocket(Upgrade::default());
-    let vmess_out = |server: SocketAddr| {
-        OutboundProtocol::Vmess(VmessOut {
-            server: (loopback(), server.port()),
-            id: id(),
-            security: VmessSecurity::Auto,
-            authenticated_length: false,
-            no_end: false,
-        })
-    };
-    type Out<'a> = &'a dyn Fn(SocketAddr) -> OutboundProtocol;
-    let cases: [(&str, InboundProtocol, Out<'_>, TransportKind, bool); 5] = [
-        ("vless", vless(vec![]), &vless_out, TransportKind::Raw, false),
-        ("vless tls", vless(vec![]), &vless_out, TransportKind::Raw, true),
-        ("vmess", vmess(), &vmess_out, TransportKind::Raw, false),
-        ("vmess ws", vmess(), &vmess_out, ws.clone(), false),
-        ("vmess ws tls", vmess(), &vmess_out, ws, true),
+    type Out = fn(SocketAddr) -> OutboundProtocol;
+    let cases: [(&str, InboundProtocol, Out, TransportKind, bool); 5] = [
+        ("vless", vless(), vless_out, TransportKind::Raw, false),
+        ("vless tls", vless(), vless_out, TransportKind::Raw, true),
+        ("vmess", vmess(), vmess_out, TransportKind::Raw, false),
+        ("vmess ws", vmess(), vmess_out, ws.clone(), false),
+        ("vmess ws tls", vmess(), vmess_out, ws, true),
     ];
     for (name, protocol, far, network, with_tls) in cases {
-        let transport = ServerTransport {
-            kind: network.clone(),
-            tls: with_tls.then(|| tls.clone()),
-            ..ServerTransport::default()
-        };
-        let server = Server::start(server_settings(protocol, transport)).await.unwrap();
-        let transport = ClientTransport {
-            kind: network,
-            tls: with_tls.then(|| client_tls(&certificate)),
-            ..ClientTransport::default()
-        };
+        let transport = server_over(network.clone(), with_tls.then(|| tls.clone()));
+        let server = start(server_settings(protocol, transport)).await;
+        let transport = client_over(network, with_tls.then_some(&*certificate));
         let client = client(target, far(at(&server, "in")), transport).await;
         for len in [0, 1, 300_000] {
             let mut stream = TcpStream::connect(at(&client, "door")).await.unwrap();
@@ -69,7 +52,7 @@ async fn closed_after(timeouts: Timeouts, half_close: bool) -> Duration {
             ..Level::default()
         },
     ));
-    let server = Server::start(settings).await.unwrap();
+    let server = start(settings).await;
     let mut near = TcpStream::connect(at(&server, "door")).await.unwrap();
     let (mut far, _) = listener.accept().await.unwrap();
     near.write_all(b"x").await.unwrap();

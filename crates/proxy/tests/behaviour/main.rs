@@ -16,33 +16,17 @@ use std::time::Duration;
 use common::*;
 use sealway_proxy::Server;
 use sealway_proxy::settings::*;
-use sealway_v2ray::vless::fallback::Fallback;
 use tokio::net::TcpStream;
-
-fn vless(fallbacks: Vec<Fallback<FallbackTarget>>) -> InboundProtocol {
-    InboundProtocol::Vless(VlessIn {
-        users: [user().into()].into_iter().collect(),
-        fallbacks,
-    })
-}
-
-fn vless_out(server: SocketAddr) -> OutboundProtocol {
-    OutboundProtocol::Vless(VlessOut {
-        server: (loopback(), server.port()),
-        id: id(),
-        vision: None,
-    })
-}
 
 async fn client(target: SocketAddr, protocol: OutboundProtocol, transport: ClientTransport) -> Server {
     let settings = door_settings(target, outbound(protocol, transport));
-    Server::start(settings).await.unwrap()
+    start(settings).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_byte_is_counted_also_when_the_kernel_moves_it() {
     let target = target().await;
-    let mut settings = server_settings(vless(vec![]), ServerTransport::default());
+    let mut settings = server_settings(vless(), ServerTransport::default());
     settings.counters = SystemCounters {
         inbound_uplink: true,
         inbound_downlink: true,
@@ -57,7 +41,7 @@ async fn every_byte_is_counted_also_when_the_kernel_moves_it() {
             ..Level::default()
         },
     )];
-    let server = Server::start(settings).await.unwrap();
+    let server = start(settings).await;
     let client = client(target, vless_out(at(&server, "in")), ClientTransport::default()).await;
     let (up, down) = (5 << 20, 7 << 20);
     let stream = TcpStream::connect(at(&client, "door")).await.unwrap();

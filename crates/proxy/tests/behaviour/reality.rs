@@ -13,7 +13,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::common::*;
-use crate::vless;
 
 const PRIVATE: [u8; 32] = [
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
@@ -43,13 +42,13 @@ async fn server(reality: ServerReality) -> Server {
         reality: Some(Box::new(reality)),
         ..ServerTransport::default()
     };
-    let mut settings = server_settings(vless(vec![]), transport);
+    let mut settings = server_settings(vless(), transport);
     let level = Level {
         handshake: Duration::from_secs(2),
         ..Level::default()
     };
     settings.levels = vec![(0, level)];
-    Server::start(settings).await.unwrap()
+    start(settings).await
 }
 
 /// What a target does with each connection.

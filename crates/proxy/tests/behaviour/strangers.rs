@@ -3,21 +3,18 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use sealway_proxy::Server;
 use sealway_proxy::settings::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
+use crate::client;
 use crate::common::*;
-use crate::{client, vless, vless_out, vmess};
 
 #[tokio::test]
 async fn a_client_that_says_nothing_is_closed_in_time() {
-    for protocol in [vless(vec![]), vmess()] {
-        let server = Server::start(server_settings(protocol, ServerTransport::default()))
-            .await
-            .unwrap();
+    for protocol in [vless(), vmess()] {
+        let server = serve(protocol).await;
         let mut stream = TcpStream::connect(at(&server, "in")).await.unwrap();
         stream.write_all(&[0]).await.unwrap();
         tokio::task::yield_now().await;
@@ -57,9 +54,7 @@ async fn taken_before_close(server: SocketAddr, first: &[u8]) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stranger_on_vmess_is_heard_out_before_the_door_closes() {
-    let server = Server::start(server_settings(vmess(), ServerTransport::default()))
-        .await
-        .unwrap();
+    let server = serve(vmess()).await;
     for first in [vec![0; 16], pattern(5, 17), pattern(6, 54)] {
         let taken = within("drain", taken_before_close(at(&server, "in"), &first)).await;
         assert!(
@@ -72,9 +67,9 @@ async fn a_stranger_on_vmess_is_heard_out_before_the_door_closes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_remote_client_does_not_reach_this_machine() {
     let target = target().await;
-    let mut settings = server_settings(vless(vec![]), ServerTransport::default());
+    let mut settings = server_settings(vless(), ServerTransport::default());
     settings.outbounds[0].protocol = OutboundProtocol::Freedom(Freedom::default());
-    let server = Server::start(settings).await.unwrap();
+    let server = start(settings).await;
     let client = client(target, vless_out(at(&server, "in")), ClientTransport::default()).await;
     let mut stream = TcpStream::connect(at(&client, "door")).await.unwrap();
     let _ = stream.write_all(&[0; 16]).await;

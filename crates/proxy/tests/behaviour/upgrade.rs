@@ -1,22 +1,17 @@
 //! Clients that do not wait for the answer to their upgrade.
 
-use sealway_proxy::Server;
 use sealway_proxy::settings::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::common::*;
-use crate::vless;
 
 /// Noticed with Xray as the client and `?ed=` in the path: both waited for ever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_comes_behind_the_upgrade_in_one_piece_is_not_waited_for() {
     let target = counting_target().await;
-    let transport = ServerTransport {
-        kind: TransportKind::HttpUpgrade(Upgrade::default()),
-        ..ServerTransport::default()
-    };
-    let server = Server::start(server_settings(vless(vec![]), transport)).await.unwrap();
+    let transport = server_over(TransportKind::HttpUpgrade(Upgrade::default()), None);
+    let server = start(server_settings(vless(), transport)).await;
     let mut stream = TcpStream::connect(at(&server, "in")).await.unwrap();
     let mut whole = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n".to_vec();
     whole.extend_from_slice(&vless_request(target));

@@ -2,10 +2,12 @@
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::unwrap_used)]
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use sealway_proxy::settings::*;
 use sealway_proxy::{Server, Timeouts};
+use sealway_v2ray::config::{File, Options, load};
 use sealway_v2ray::shadowsocks::{self, KeyChain, Method};
 use sealway_v2ray::trojan::Key;
 use sealway_v2ray::vless::fallback::Fallback;
@@ -76,6 +78,24 @@ pub fn client_tls(certificate: &str) -> ClientTls {
         server_name: "server.example".into(),
         pinned: vec![Sha256::digest(&der).into()],
         ..ClientTls::default()
+    }
+}
+
+/// What carries an inbound's protocol.
+pub fn server_over(kind: TransportKind, tls: Option<ServerTls>) -> ServerTransport {
+    ServerTransport {
+        kind,
+        tls,
+        ..ServerTransport::default()
+    }
+}
+
+/// What carries an outbound's protocol, in TLS to a server with this certificate if there is one.
+pub fn client_over(kind: TransportKind, certificate: Option<&str>) -> ClientTransport {
+    ClientTransport {
+        kind,
+        tls: certificate.map(client_tls),
+        ..ClientTransport::default()
     }
 }
 
@@ -157,17 +177,38 @@ pub fn trojan() -> InboundProtocol {
     trojan_with(vec![])
 }
 
-pub fn trojan_out(server: (Address, u16)) -> OutboundProtocol {
+pub fn trojan_out(server: SocketAddr) -> OutboundProtocol {
     OutboundProtocol::Trojan(TrojanOut {
-        server,
+        server: named(server),
         key: Key::of_password(PASSWORD),
     })
 }
 
-pub fn vless() -> InboundProtocol {
+/// An address as settings have it.
+pub fn named(server: SocketAddr) -> (Address, u16) {
+    (Address::from(server.ip()), server.port())
+}
+
+pub fn vless_with(fallbacks: Vec<Fallback<FallbackTarget>>) -> InboundProtocol {
     InboundProtocol::Vless(VlessIn {
         users: [user().into()].into_iter().collect(),
-        fallbacks: vec![],
+        fallbacks,
+    })
+}
+
+pub fn vless() -> InboundProtocol {
+    vless_with(vec![])
+}
+
+pub fn vless_out(server: SocketAddr) -> OutboundProtocol {
+    vision_out(server, None)
+}
+
+pub fn vision_out(server: SocketAddr, vision: Option<Vision>) -> OutboundProtocol {
+    OutboundProtocol::Vless(VlessOut {
+        server: named(server),
+        id: id(),
+        vision,
     })
 }
 
@@ -175,6 +216,20 @@ pub fn vmess() -> InboundProtocol {
     InboundProtocol::Vmess(VmessIn {
         users: [user()].into_iter().collect(),
         secure_only: false,
+    })
+}
+
+pub fn vmess_out(server: SocketAddr) -> OutboundProtocol {
+    vmess_out_with(server, VmessSecurity::Auto, false)
+}
+
+pub fn vmess_out_with(server: SocketAddr, security: VmessSecurity, authenticated_length: bool) -> OutboundProtocol {
+    OutboundProtocol::Vmess(VmessOut {
+        server: named(server),
+        id: id(),
+        security,
+        authenticated_length,
+        no_end: false,
     })
 }
 
@@ -225,9 +280,9 @@ pub fn shadowsocks_chain(method: Method, two: bool) -> KeyChain {
 }
 
 /// The same, as an outbound.
-pub fn shadowsocks_out(method: Method, two: bool, server: (Address, u16)) -> OutboundProtocol {
+pub fn shadowsocks_out(method: Method, two: bool, server: SocketAddr) -> OutboundProtocol {
     OutboundProtocol::Shadowsocks(ShadowsocksOut {
-        server,
+        server: named(server),
         keys: shadowsocks_chain(method, two),
     })
 }
@@ -238,6 +293,73 @@ pub fn socks() -> InboundProtocol {
         udp: true,
         ..Socks::default()
     })
+}
+
+pub fn socks_out(server: SocketAddr, account: Option<Account>) -> OutboundProtocol {
+    OutboundProtocol::Socks(proxy_out(server, account))
+}
+
+/// A proxy of SOCKS or HTTP.
+pub fn proxy_out(server: SocketAddr, account: Option<Account>) -> ProxyOut {
+    ProxyOut {
+        server: named(server),
+        account,
+        headers: Vec::new(),
+    }
+}
+
+/// Asks a SOCKS inbound for an association: the connection that it lasts with, and where its datagrams go.
+pub async fn associate(socks: SocketAddr) -> (TcpStream, SocketAddr) {
+    let mut control = TcpStream::connect(socks).await.unwrap();
+    let request = [5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0];
+    control.write_all(&request).await.unwrap();
+    let mut answer = [0; 12];
+    within("association", control.read_exact(&mut answer)).await.unwrap();
+    assert_eq!(answer[..6], [5, 0, 5, 0, 0, 1]);
+    let port = u16::from_be_bytes([answer[10], answer[11]]);
+    (control, SocketAddr::new(socks.ip(), port))
+}
+
+/// A datagram as SOCKS has it, to an IPv4 address or from one.
+pub fn socks_packet(peer: SocketAddr, payload: &[u8]) -> Vec<u8> {
+    let IpAddr::V4(ip) = peer.ip() else {
+        panic!("an IPv4 address");
+    };
+    [&[0, 0, 0, 1][..], &ip.octets(), &peer.port().to_be_bytes(), payload].concat()
+}
+
+/// A socket whose datagrams go to this address.
+pub async fn udp_to(to: SocketAddr) -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.connect(to).await.unwrap();
+    socket
+}
+
+/// TLS to a server that has this certificate, by rustls and with nothing in it yet.
+pub async fn tls_to(
+    server: SocketAddr,
+    certificate: &str,
+    name: &str,
+    alpn: &[&str],
+    versions: &[&'static rustls::SupportedProtocolVersion],
+) -> tokio_rustls::client::TlsStream<TcpStream> {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+    let mut roots = rustls::RootCertStore::empty();
+    roots
+        .add(CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap())
+        .unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = alpn.iter().map(|alpn| alpn.as_bytes().to_vec()).collect();
+    let tcp = TcpStream::connect(server).await.unwrap();
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+    let name = name.to_owned().try_into().unwrap();
+    connector.connect(name, tcp).await.unwrap()
 }
 
 /// A port that was free a moment ago.
@@ -273,6 +395,33 @@ pub fn door_settings(target: SocketAddr, outbound: Outbound) -> Settings {
         outbounds: vec![outbound],
         ..Settings::default()
     }
+}
+
+/// The settings of a configuration that is right.
+pub fn settings_of(text: impl ToString) -> Settings {
+    let text = text.to_string();
+    let file = File {
+        name: "config.json",
+        text: text.as_bytes(),
+    };
+    let loaded = load(&[file], &Options::default());
+    let config = loaded.config.unwrap_or_else(|| panic!("{:?}\n{text}", loaded.problems));
+    Settings::from_config(&config).unwrap()
+}
+
+/// A server that runs.
+pub async fn start(settings: Settings) -> Server {
+    Server::start(settings).await.unwrap()
+}
+
+/// A server that speaks this at `in`, over nothing but TCP.
+pub async fn serve(protocol: InboundProtocol) -> Server {
+    start(server_settings(protocol, ServerTransport::default())).await
+}
+
+/// A door to `target` whose connections go out by this, over nothing but TCP.
+pub async fn door_by(target: SocketAddr, protocol: OutboundProtocol) -> Server {
+    start(door_settings(target, outbound(protocol, ClientTransport::default()))).await
 }
 
 /// A pattern that no misplaced block can imitate.
@@ -343,6 +492,22 @@ pub async fn counting_target() -> SocketAddr {
                 if tcp.read_to_end(&mut all).await.is_ok() {
                     let _ = tcp.write_all(format!("{} bytes", all.len()).as_bytes()).await;
                 }
+            });
+        }
+    });
+    address
+}
+
+/// Says back what it hears.
+pub async fn echo() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut tcp, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let (mut read, mut write) = tcp.split();
+                let _ = tokio::io::copy(&mut read, &mut write).await;
+                let _ = write.shutdown().await;
             });
         }
     });
@@ -439,25 +604,34 @@ pub async fn udp_exchange(what: &str, door: SocketAddr) {
 
 /// The same, as far as they fit.
 pub async fn udp_exchange_up_to(what: &str, door: SocketAddr, longest: usize) {
-    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    socket.connect(door).await.unwrap();
+    let socket = udp_to(door).await;
     let sizes = [1, 2, 1400, 8192, 9000, 60_000];
     for len in sizes.into_iter().filter(|len| *len <= longest) {
-        let sent = pattern(len as u64, len);
-        socket.send(&sent).await.unwrap();
-        let mut got = vec![0; 65536];
-        let n = within(&format!("{what}, datagram of {len}"), socket.recv(&mut got))
-            .await
-            .unwrap();
-        got.truncate(n);
-        got.reverse();
-        assert!(got == sent, "{what}: datagram of {len} garbled");
+        udp_round(what, &socket, len).await;
     }
+}
+
+/// Sends a datagram and checks the answer of a target that reverses.
+pub async fn udp_round(what: &str, socket: &UdpSocket, len: usize) {
+    let sent = pattern(len as u64, len);
+    socket.send(&sent).await.unwrap();
+    let mut got = vec![0; 65536];
+    let n = within(&format!("{what}, datagram of {len}"), socket.recv(&mut got))
+        .await
+        .unwrap();
+    got.truncate(n);
+    got.reverse();
+    assert!(got == sent, "{what}: datagram of {len} garbled");
 }
 
 /// The address of a started server's inbound.
 pub fn at(server: &Server, tag: &str) -> SocketAddr {
     *server.addresses(tag).first().expect("listens")
+}
+
+/// The address for datagrams of a started server's inbound.
+pub fn udp_at(server: &Server, tag: &str) -> SocketAddr {
+    *server.addresses(tag).last().expect("listens")
 }
 
 /// A server that waits ten minutes for everything, with little room for what it answers.
@@ -482,5 +656,5 @@ pub async fn patient_server(protocol: InboundProtocol, kind: TransportKind) -> S
         ..Level::default()
     };
     settings.levels = vec![(0, level)];
-    Server::start(settings).await.unwrap()
+    start(settings).await
 }

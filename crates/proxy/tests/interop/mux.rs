@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::task::JoinSet;
 
-use crate::common::{pattern, target, to_the_end, udp_target, within};
+use crate::common::{pattern, socks_packet, target, to_the_end, udp_target, within};
 use crate::matrix::stream;
 use crate::programs::{Place, Program, Running};
 use crate::ways::{Files, PROTOCOLS, VLESS, Way, config, door, freedom, placed};
@@ -162,31 +162,17 @@ async fn datagrams_as_they_come_by_default() {
 
 /// Asks for an association. Returns the connection it lives with, and a socket that is connected to it.
 async fn associate(at: SocketAddr) -> (TcpStream, UdpSocket) {
-    let mut control = TcpStream::connect(at).await.unwrap();
-    control
-        .write_all(&[5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0])
-        .await
-        .unwrap();
-    let mut answer = [0; 12];
-    within("association", control.read_exact(&mut answer)).await.unwrap();
-    let port = u16::from_be_bytes([answer[10], answer[11]]);
+    let (control, relay) = crate::common::associate(at).await;
     let own = UdpSocket::bind((control.local_addr().unwrap().ip(), 0)).await.unwrap();
-    own.connect((at.ip(), port)).await.unwrap();
+    own.connect(relay).await.unwrap();
     (control, own)
-}
-
-fn packet(to: SocketAddr, payload: &[u8]) -> Vec<u8> {
-    let std::net::IpAddr::V4(ip) = to.ip() else {
-        panic!("an IPv4 address");
-    };
-    [&[0, 0, 0, 1][..], &ip.octets(), &to.port().to_be_bytes(), payload].concat()
 }
 
 /// What comes for one who sends until it does.
 async fn asked(own: &UdpSocket, target: &UdpSocket, payload: &[u8]) -> SocketAddr {
     let (to, mut got) = (target.local_addr().unwrap(), [0; 100]);
     for _ in 0..50 {
-        own.send(&packet(to, payload)).await.unwrap();
+        own.send(&socks_packet(to, payload)).await.unwrap();
         let received = tokio::time::timeout(Duration::from_millis(500), target.recv_from(&mut got)).await;
         if let Ok(Ok((len, from))) = received {
             assert_eq!(&got[..len], payload);
@@ -221,7 +207,11 @@ async fn one_source_port_for_all_targets() {
             for target in &targets {
                 target.send_to(b"answer", from).await.unwrap();
                 let len = within(&name, own.recv(&mut got)).await.unwrap();
-                assert_eq!(got[..len], packet(target.local_addr().unwrap(), b"answer"), "{name}");
+                assert_eq!(
+                    got[..len],
+                    socks_packet(target.local_addr().unwrap(), b"answer"),
+                    "{name}"
+                );
             }
         }
     }

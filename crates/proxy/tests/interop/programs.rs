@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use sealway_proxy::Server;
-use sealway_proxy::settings::Settings;
-use sealway_v2ray::config::{File, Options, load};
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 use tokio::time::Instant;
+
+use crate::common::settings_of;
 
 /// Who runs a configuration.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -62,7 +62,7 @@ impl Program {
             // A process that another test has forked a moment ago may hold a port that was let go, until it has become
             // another program.
             let taken = if self == Program::Ours {
-                match Server::start(settings(config)).await {
+                match Server::start(settings_of(config)).await {
                     Ok(server) => return Running::Ours(server),
                     Err(error) => error.to_string(),
                 }
@@ -98,18 +98,6 @@ impl Program {
 pub(crate) fn said(output: &Output) -> (bool, String) {
     let text = [&output.stdout[..], &output.stderr[..]].concat();
     (output.status.success(), String::from_utf8_lossy(&text).into_owned())
-}
-
-/// A configuration's text, as our settings.
-pub(crate) fn settings(config: &Value) -> Settings {
-    let text = config.to_string();
-    let file = File {
-        name: "config.json",
-        text: text.as_bytes(),
-    };
-    let loaded = load(&[file], &Options::default());
-    let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.problems));
-    Settings::from_config(&config).unwrap()
 }
 
 /// True if the program can be started; says so if not, and fails where it must be there.

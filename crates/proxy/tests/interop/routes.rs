@@ -16,7 +16,8 @@ use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::programs::{Place, Program, settings};
+use crate::common::settings_of;
+use crate::programs::{Place, Program};
 use asking::{ask, connect};
 
 /// Questions, in all files together.
@@ -327,7 +328,7 @@ async fn rules_decide_as_those_of_xray() {
             "outbounds": outbounds,
             "routing": {"domainStrategy": strategy, "rules": &rules},
         });
-        let mut ours = settings(&config);
+        let mut ours = settings_of(&config);
         ours.geo_folders = vec![place.path("")];
         let ours = Routes::new(&ours).unwrap();
         config["api"] = json!({"tag": "api", "listen": api.to_string(), "services": ["RoutingService"]});

@@ -20,7 +20,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::common::{
-    counting_target, shadowsocks_password as password, target, to_the_end, try_exchange, udp_target, within,
+    associate, counting_target, shadowsocks_password as password, socks_packet, target, to_the_end, try_exchange,
+    udp_target, within,
 };
 use crate::lacks::Largest;
 use crate::matrix::{datagrams, stream};
@@ -221,16 +222,7 @@ async fn datagrams_to_two_targets_of_one_client() {
 
 /// Asks a SOCKS server for an association, and sends from one port to two targets, one of which has somebody else answer.
 async fn full_cone(socks: SocketAddr, name: &str) {
-    use sealway_v2ray::Address;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let mut control = TcpStream::connect(socks).await.unwrap();
-    control
-        .write_all(&[5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0])
-        .await
-        .unwrap();
-    let mut said = [0; 12];
-    within(name, control.read_exact(&mut said)).await.unwrap();
-    let relay = SocketAddr::new(socks.ip(), u16::from_be_bytes([said[10], said[11]]));
+    let (control, relay) = associate(socks).await;
     // Datagrams are taken from whoever has the connection.
     let own = UdpSocket::bind((control.local_addr().unwrap().ip(), 0)).await.unwrap();
     let targets = [udp_target().await, udp_target().await];
@@ -239,10 +231,7 @@ async fn full_cone(socks: SocketAddr, name: &str) {
         UdpSocket::bind("127.0.0.1:0").await.unwrap(),
     );
     let send = async |to: SocketAddr| {
-        let mut packet = vec![0, 0, 0];
-        sealway_v2ray::address::write_type_first(&Address::from(to.ip()), to.port(), &mut packet);
-        packet.extend_from_slice(b"abc");
-        own.send_to(&packet, relay).await.unwrap();
+        own.send_to(&socks_packet(to, b"abc"), relay).await.unwrap();
     };
     let hear = async |from: SocketAddr, wanted: &[u8]| {
         let mut got = vec![0; 2000];

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use sealway_proxy::Server;
 use sealway_proxy::settings::*;
 use sealway_v2ray::mux::{self, Status};
 use sealway_v2ray::{Address, Destination, Step};
@@ -55,9 +54,7 @@ async fn nobody_takes_over_what_belongs_to_another_user() {
         users: [user().into(), other.into()].into_iter().collect(),
         fallbacks: vec![],
     });
-    let server = Server::start(server_settings(protocol, ServerTransport::default()))
-        .await
-        .unwrap();
+    let server = serve(protocol).await;
     let target = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let to = target.local_addr().unwrap();
     let mut got = [0; 100];

@@ -1,12 +1,9 @@
 //! Datagrams through two engines with a mux between them.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use sealway_proxy::Server;
 use sealway_proxy::settings::*;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpStream, UdpSocket};
+use tokio::net::UdpSocket;
 
 use crate::common::*;
 use crate::{Far, eight, with};
@@ -25,11 +22,8 @@ async fn datagrams_up_to_what_a_frame_may_hold() {
         ..eight()
     };
     for (name, mux) in [("shared", eight()), ("own", own), ("xudp", xudp)] {
-        let client = Server::start(door_settings(target, with(far.vless(), mux)))
-            .await
-            .unwrap();
-        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        socket.connect(client.addresses("door").last().unwrap()).await.unwrap();
+        let client = start(door_settings(target, with(far.vless(), mux))).await;
+        let socket = udp_to(udp_at(&client, "door")).await;
         let mut got = vec![0; 65_536];
         for len in [1, 1200, 1472, 9000, 8192, 9000, 1] {
             let sent = pattern(len as u64, len);
@@ -45,25 +39,6 @@ async fn datagrams_up_to_what_a_frame_may_hold() {
     }
 }
 
-/// Asks a SOCKS inbound for an association.
-async fn associate(server: &Server) -> (TcpStream, UdpSocket) {
-    let mut control = TcpStream::connect(at(server, "in")).await.unwrap();
-    control
-        .write_all(&[5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0])
-        .await
-        .unwrap();
-    let mut answer = [0; 12];
-    control.read_exact(&mut answer).await.unwrap();
-    let port = u16::from_be_bytes([answer[10], answer[11]]);
-    let own = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    own.connect(("127.0.0.1", port)).await.unwrap();
-    (control, own)
-}
-
-fn packet(to: SocketAddr, payload: &[u8]) -> Vec<u8> {
-    [&[0, 0, 0, 1, 127, 0, 0, 1][..], &to.port().to_be_bytes(), payload].concat()
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_source_port_for_all_targets_and_answers_from_anywhere() {
     let far = Far::start(vless()).await;
@@ -74,8 +49,9 @@ async fn one_source_port_for_all_targets_and_answers_from_anywhere() {
     for (name, mux) in [("mux", eight()), ("xudp", xudp)] {
         let mut settings = server_settings(socks(), ServerTransport::default());
         settings.outbounds = vec![with(far.vless(), mux)];
-        let client = Server::start(settings).await.unwrap();
-        let (_control, own) = associate(&client).await;
+        let client = start(settings).await;
+        let (_control, relay) = associate(at(&client, "in")).await;
+        let own = udp_to(relay).await;
         let targets = [
             UdpSocket::bind("127.0.0.1:0").await.unwrap(),
             UdpSocket::bind("127.0.0.1:0").await.unwrap(),
@@ -84,7 +60,9 @@ async fn one_source_port_for_all_targets_and_answers_from_anywhere() {
         let mut got = [0; 100];
         let mut sources = Vec::new();
         for target in &targets[..2] {
-            own.send(&packet(target.local_addr().unwrap(), b"hello")).await.unwrap();
+            own.send(&socks_packet(target.local_addr().unwrap(), b"hello"))
+                .await
+                .unwrap();
             let (len, from) = within(name, target.recv_from(&mut got)).await.unwrap();
             assert_eq!(&got[..len], b"hello");
             sources.push(from);
@@ -94,7 +72,11 @@ async fn one_source_port_for_all_targets_and_answers_from_anywhere() {
         for target in &targets {
             target.send_to(b"answer", sources[0]).await.unwrap();
             let len = within(name, own.recv(&mut got)).await.unwrap();
-            assert_eq!(got[..len], packet(target.local_addr().unwrap(), b"answer"), "{name}");
+            assert_eq!(
+                got[..len],
+                socks_packet(target.local_addr().unwrap(), b"answer"),
+                "{name}"
+            );
         }
     }
 }
@@ -109,17 +91,20 @@ async fn quic_is_refused_where_the_keys_say_so() {
     ] {
         let mut settings = server_settings(socks(), ServerTransport::default());
         settings.outbounds = vec![with(far.vless(), MuxOut { port_443, ..eight() })];
-        let client = Server::start(settings).await.unwrap();
-        let (_control, own) = associate(&client).await;
+        let client = start(settings).await;
+        let (_control, relay) = associate(at(&client, "in")).await;
+        let own = udp_to(relay).await;
         let before = far.carriers();
-        own.send(&packet("127.0.0.1:443".parse().unwrap(), b"quic?"))
+        own.send(&socks_packet("127.0.0.1:443".parse().unwrap(), b"quic?"))
             .await
             .unwrap();
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert_eq!(far.carriers() == before, refused, "{port_443:?}");
         // Others are not concerned.
         let target = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        own.send(&packet(target.local_addr().unwrap(), b"other")).await.unwrap();
+        own.send(&socks_packet(target.local_addr().unwrap(), b"other"))
+            .await
+            .unwrap();
         within("other", target.recv_from(&mut [0; 10])).await.unwrap();
     }
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use sealway_proxy::Server;
 use sealway_proxy::settings::*;
 use sealway_v2ray::mux::{self, Status};
 use tokio::io::AsyncWriteExt;
@@ -130,7 +129,7 @@ async fn every_session_has_a_line_in_the_access_log() {
     let log = folder.path().join("access.log");
     let mut settings = server_settings(vless(), ServerTransport::default());
     settings.access_log = AccessLog::File(log.clone());
-    let server = Server::start(settings).await.unwrap();
+    let server = start(settings).await;
     let (echo, datagrams) = (echo().await, udp_target().await);
     let mut carrier = Carrier::open(at(&server, "in")).await;
     carrier.new_stream(1, echo, b"a").await;
@@ -165,13 +164,9 @@ async fn associations_of_a_carrier_share_their_flows() {
     // An outbound that needs a connection for each target, to a server that says nothing.
     let next = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut settings = server_settings(vless(), ServerTransport::default());
-    let protocol = OutboundProtocol::Vless(VlessOut {
-        server: (loopback(), next.local_addr().unwrap().port()),
-        id: id(),
-        vision: None,
-    });
+    let protocol = vless_out(next.local_addr().unwrap());
     settings.outbounds = vec![outbound(protocol, ClientTransport::default())];
-    let server = Server::start(settings).await.unwrap();
+    let server = start(settings).await;
     let mut carrier = Carrier::open(at(&server, "in")).await;
     for session in 0..200_u16 {
         let to = |port| sealway_v2ray::Destination::udp(loopback(), port);

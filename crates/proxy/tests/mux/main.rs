@@ -29,9 +29,7 @@ pub(crate) struct Far {
 
 impl Far {
     pub(crate) async fn start(protocol: InboundProtocol) -> Far {
-        let server = Server::start(server_settings(protocol, ServerTransport::default()))
-            .await
-            .unwrap();
+        let server = serve(protocol).await;
         let behind = at(&server, "in");
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (at, carriers) = (listener.local_addr().unwrap(), Arc::<AtomicUsize>::default());
@@ -57,11 +55,7 @@ impl Far {
     }
 
     pub(crate) fn vless(&self) -> OutboundProtocol {
-        OutboundProtocol::Vless(VlessOut {
-            server: (loopback(), self.at.port()),
-            id: id(),
-            vision: None,
-        })
+        vless_out(self.at)
     }
 }
 
@@ -145,22 +139,6 @@ impl Carrier {
     }
 }
 
-pub(crate) async fn echo() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let at = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        while let Ok((mut tcp, _)) = listener.accept().await {
-            tokio::spawn(async move {
-                let (mut read, mut write) = tcp.split();
-                let _ = tokio::io::copy(&mut read, &mut write).await;
-            });
-        }
-    });
-    at
-}
-
 pub(crate) async fn direct() -> Server {
-    Server::start(server_settings(vless(), ServerTransport::default()))
-        .await
-        .unwrap()
+    serve(vless()).await
 }

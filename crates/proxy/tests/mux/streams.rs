@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use sealway_proxy::Server;
 use sealway_proxy::settings::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -16,26 +15,13 @@ async fn streams_of_every_size_through_every_protocol() {
     let target = target().await;
     for (name, protocol) in [("vless", vless()), ("vmess", vmess()), ("socks", socks())] {
         let far = Far::start(protocol).await;
-        let server = (loopback(), far.at.port());
         let protocol = match name {
             "vless" => far.vless(),
-            "vmess" => OutboundProtocol::Vmess(VmessOut {
-                server,
-                id: id(),
-                security: VmessSecurity::Auto,
-                authenticated_length: false,
-                no_end: false,
-            }),
+            "vmess" => vmess_out(far.at),
             // The name that stands for a mux works in any protocol.
-            _ => OutboundProtocol::Socks(ProxyOut {
-                server,
-                account: None,
-                headers: Vec::new(),
-            }),
+            _ => socks_out(far.at, None),
         };
-        let client = Server::start(door_settings(target, with(protocol, eight())))
-            .await
-            .unwrap();
+        let client = start(door_settings(target, with(protocol, eight()))).await;
         exchange_all(name, at(&client, "door")).await;
         assert_eq!(far.carriers(), 1, "{name}");
     }
@@ -45,9 +31,7 @@ async fn streams_of_every_size_through_every_protocol() {
 async fn two_hundred_streams_at_once() {
     let target = target().await;
     let far = Far::start(vless()).await;
-    let client = Server::start(door_settings(target, with(far.vless(), eight())))
-        .await
-        .unwrap();
+    let client = start(door_settings(target, with(far.vless(), eight()))).await;
     let door = at(&client, "door");
     let all: Vec<_> = (0..200)
         .map(|_| {
@@ -67,9 +51,7 @@ async fn two_hundred_streams_at_once() {
 async fn a_carrier_has_128_sessions_in_its_life() {
     let target = target().await;
     let far = Far::start(vless()).await;
-    let client = Server::start(door_settings(target, with(far.vless(), eight())))
-        .await
-        .unwrap();
+    let client = start(door_settings(target, with(far.vless(), eight()))).await;
     for number in 0..130 {
         let stream = TcpStream::connect(at(&client, "door")).await.unwrap();
         within(&format!("request {number}"), exchange(stream, 10, 10)).await;
@@ -82,7 +64,7 @@ async fn what_comes_after_our_end_is_not_lost() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let far = Far::start(vless()).await;
     let settings = door_settings(listener.local_addr().unwrap(), with(far.vless(), eight()));
-    let client = Server::start(settings).await.unwrap();
+    let client = start(settings).await;
     let mut program = TcpStream::connect(at(&client, "door")).await.unwrap();
     program.write_all(b"question").await.unwrap();
     let (mut target, _) = within("target", listener.accept()).await.unwrap();
@@ -104,7 +86,7 @@ async fn ends_and_resets_go_through() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let far = Far::start(vless()).await;
     let settings = door_settings(listener.local_addr().unwrap(), with(far.vless(), eight()));
-    let client = Server::start(settings).await.unwrap();
+    let client = start(settings).await;
     for reset in [false, true] {
         let mut program = TcpStream::connect(at(&client, "door")).await.unwrap();
         let (mut target, _) = within("target", listener.accept()).await.unwrap();
@@ -146,7 +128,7 @@ async fn a_target_that_cannot_be_reached_ends_its_session_only() {
     let far = Far::start(vless()).await;
     let mut settings = server_settings(socks(), ServerTransport::default());
     settings.outbounds = vec![with(far.vless(), eight())];
-    let client = Server::start(settings).await.unwrap();
+    let client = start(settings).await;
     let target = target().await;
     let connect = async |port: u16| {
         let mut stream = TcpStream::connect(at(&client, "in")).await.unwrap();

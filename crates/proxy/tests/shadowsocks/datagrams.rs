@@ -28,8 +28,7 @@ struct Client {
 
 impl Client {
     async fn new(server: &Server, keys: KeyChain, session: u64) -> Client {
-        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        socket.connect(server.addresses("in").last().unwrap()).await.unwrap();
+        let socket = udp_to(udp_at(&server, "in")).await;
         let modern = keys.method().is_2022();
         Client {
             socket,
@@ -193,7 +192,7 @@ async fn sessions_without_end_take_no_room_from_others() {
     let mut settings = server_settings(shadowsocks(method, true), ServerTransport::default());
     // Its ports are none that other tests want.
     settings.outbounds[0].send_through = Some(SendThrough::Address([127, 0, 0, 2].into()));
-    let server = Server::start(settings).await.unwrap();
+    let server = start(settings).await;
     let mut client = Client::new(&server, shadowsocks_chain(method, true), 0).await;
     let (memory, files) = (resident(), descriptors());
     for session in 1..=10_000 {
@@ -349,7 +348,7 @@ async fn datagrams_are_counted_and_guarded() {
             )],
             ..Settings::default()
         };
-        let server = Server::start(settings).await.unwrap();
+        let server = start(settings).await;
         let mut client = Client::new(&server, shadowsocks_chain(method, true), session).await;
         client.round(target, b"hello").await;
         client.round(target, b"you").await;
@@ -364,7 +363,7 @@ async fn datagrams_are_counted_and_guarded() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert_eq!(counted(), [(8, 8), (0, 0)], "{method}");
-        let server = Server::start(guarded).await.unwrap();
+        let server = start(guarded).await;
         let mut client = Client::new(&server, shadowsocks_chain(method, true), session + 100).await;
         let sent = client.seal(target, b"hello", now(0));
         client.socket.send(&sent).await.unwrap();

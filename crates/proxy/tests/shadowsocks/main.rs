@@ -24,7 +24,7 @@ fn cases() -> impl Iterator<Item = (Method, bool)> {
 
 async fn serve(protocol: InboundProtocol) -> Server {
     let settings = server_settings(protocol, ServerTransport::default());
-    Server::start(settings).await.unwrap()
+    start(settings).await
 }
 
 /// Unix time, so many seconds later.

@@ -138,7 +138,7 @@ async fn dribbling_does_not_win_time() {
             ..Level::default()
         };
         settings.levels = vec![(0, level)];
-        let server = Server::start(settings).await.unwrap();
+        let server = start(settings).await;
         let asked = ask(shadowsocks_chain(method, false), target, b"hello", 201, now(0));
         for len in [0, 1, 40, method.salt_len() + 30] {
             let mut stream = TcpStream::connect(at(&server, "in")).await.unwrap();

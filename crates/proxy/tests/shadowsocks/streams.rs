@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use sealway_proxy::Server;
 use sealway_proxy::settings::*;
 use sealway_v2ray::shadowsocks::edition2022::{Request, open_answer};
 use sealway_v2ray::shadowsocks::{ChunkOpener, ChunkSealer, KeyChain, Method, Opened, classic};
@@ -20,15 +19,15 @@ async fn every_method_with_one_user_and_with_two() {
     for (method, two) in cases() {
         let name = format!("{method} {two}");
         let server = serve(shadowsocks(method, two)).await;
-        let to = || (loopback(), at(&server, "in").port());
+        let to = at(&server, "in");
         let start = async |target| {
-            let out = outbound(shadowsocks_out(method, two, to()), ClientTransport::default());
-            Server::start(door_settings(target, out)).await.unwrap()
+            let out = outbound(shadowsocks_out(method, two, to), ClientTransport::default());
+            start(door_settings(target, out)).await
         };
         let client = start(target).await;
         exchange_all(&name, at(&client, "door")).await;
         let client = start(udp_target).await;
-        udp_exchange(&name, *client.addresses("door").last().unwrap()).await;
+        udp_exchange(&name, udp_at(&client, "door")).await;
     }
 }
 
@@ -38,9 +37,9 @@ async fn a_half_close_is_passed_on() {
     let target = counting_target().await;
     for method in [Method::Aes128Gcm, Method::Blake3Aes128Gcm] {
         let server = serve(shadowsocks(method, false)).await;
-        let to = (loopback(), at(&server, "in").port());
+        let to = at(&server, "in");
         let out = outbound(shadowsocks_out(method, false, to), ClientTransport::default());
-        let client = Server::start(door_settings(target, out)).await.unwrap();
+        let client = start(door_settings(target, out)).await;
         for len in [0, 1, 300_000] {
             let mut stream = TcpStream::connect(at(&client, "door")).await.unwrap();
             stream.write_all(&pattern(1, len)).await.unwrap();
@@ -56,9 +55,9 @@ async fn two_hundred_at_once() {
     let target = target().await;
     let method = Method::Blake3Aes256Gcm;
     let server = serve(shadowsocks(method, true)).await;
-    let to = (loopback(), at(&server, "in").port());
+    let to = at(&server, "in");
     let out = outbound(shadowsocks_out(method, true, to), ClientTransport::default());
-    let client = Server::start(door_settings(target, out)).await.unwrap();
+    let client = start(door_settings(target, out)).await;
     let door = at(&client, "door");
     let mut all = JoinSet::new();
     for n in 0..200 {
@@ -155,7 +154,7 @@ async fn users_are_counted() {
             ..Level::default()
         };
         settings.levels = vec![(0, level)];
-        let server = Server::start(settings).await.unwrap();
+        let server = start(settings).await;
         let asked = ask(shadowsocks_chain(method, true), target, &[7; 1000], 90, now(0));
         let mut stream = TcpStream::connect(at(&server, "in")).await.unwrap();
         stream.write_all(&asked.wire).await.unwrap();

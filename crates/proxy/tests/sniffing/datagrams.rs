@@ -4,10 +4,9 @@ use std::time::{Duration, Instant};
 use rustls::quic::Version;
 use sealway_proxy::Server;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 
-use crate::common::{ID, PASSWORD, at, within};
+use crate::common::{ID, PASSWORD, associate, at, socks_packet, udp_to, within};
 use crate::{ASKED, NAME, NAMED, config, door, hello, start, targets};
 
 type Out = fn(u16, bool) -> Value;
@@ -89,17 +88,8 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) async fn new(server: &Server) -> Client {
-        let mut control = TcpStream::connect(at(server, "socks")).await.unwrap();
-        control
-            .write_all(&[5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0])
-            .await
-            .unwrap();
-        let mut answer = [0; 12];
-        within("an association", control.read_exact(&mut answer)).await.unwrap();
-        assert_eq!(answer[3], 0);
-        let port = u16::from_be_bytes([answer[10], answer[11]]);
-        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        socket.connect(("127.0.0.1", port)).await.unwrap();
+        let (control, relay) = associate(at(server, "socks")).await;
+        let socket = udp_to(relay).await;
         Client {
             _control: control,
             socket,
@@ -107,9 +97,7 @@ impl Client {
     }
 
     pub(crate) async fn send(&self, to: SocketAddr, bytes: &[u8]) {
-        let SocketAddr::V4(to) = to else { panic!("IPv4") };
-        let head = [&[0, 0, 0, 1][..], &to.ip().octets(), &to.port().to_be_bytes()].concat();
-        self.socket.send(&[&head, bytes].concat()).await.unwrap();
+        self.socket.send(&socks_packet(to, bytes)).await.unwrap();
     }
 
     /// The next answer: whom it is from, what that is, and what it repeats.

@@ -11,8 +11,6 @@ mod streams;
 use std::net::{IpAddr, SocketAddr};
 
 use sealway_proxy::Server;
-use sealway_proxy::settings::Settings;
-use sealway_v2ray::config::{File, Options, load};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UdpSocket};
@@ -24,14 +22,7 @@ const NAMED: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));
 const RULED: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 3));
 
 async fn start(config: &Value) -> Server {
-    let text = config.to_string();
-    let file = File {
-        name: "config.json",
-        text: text.as_bytes(),
-    };
-    let loaded = load(&[file], &Options::default());
-    let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.problems));
-    Server::start(Settings::from_config(&config).unwrap()).await.unwrap()
+    common::start(common::settings_of(config)).await
 }
 
 /// A server that goes straight out; to the third of [`targets`] with the tag `ruled`.

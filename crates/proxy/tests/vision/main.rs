@@ -7,7 +7,7 @@ mod common;
 mod inner;
 mod ready;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ use sealway_v2ray::{Address, Destination};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 fn account() -> InboundProtocol {
     InboundProtocol::Vless(VlessIn {
@@ -44,27 +44,16 @@ fn account() -> InboundProtocol {
 /// A server whose one account has the flow, and its certificate.
 async fn serve(protocol: InboundProtocol) -> (Server, String) {
     let (tls, certificate) = server_tls(&["server.example"]);
-    let transport = ServerTransport {
-        tls: Some(tls),
-        ..ServerTransport::default()
-    };
-    let server = Server::start(server_settings(protocol, transport)).await.unwrap();
+    let transport = server_over(TransportKind::Raw, Some(tls));
+    let server = start(server_settings(protocol, transport)).await;
     (server, certificate)
 }
 
 async fn client(to: SocketAddr, certificate: &str, target: SocketAddr, vision: Vision, mux: MuxOut) -> Server {
-    let vless = OutboundProtocol::Vless(VlessOut {
-        server: (loopback(), to.port()),
-        id: id(),
-        vision: Some(vision),
-    });
-    let transport = ClientTransport {
-        tls: Some(client_tls(certificate)),
-        ..ClientTransport::default()
-    };
-    let mut outbound = outbound(vless, transport);
+    let transport = client_over(TransportKind::Raw, Some(certificate));
+    let mut outbound = outbound(vision_out(to, Some(vision)), transport);
     outbound.mux = mux;
-    Server::start(door_settings(target, outbound)).await.unwrap()
+    start(door_settings(target, outbound)).await
 }
 
 /// TLS of one version to a server, without anything in it yet.
@@ -73,22 +62,7 @@ async fn raw(
     certificate: &str,
     version: &'static rustls::SupportedProtocolVersion,
 ) -> TlsStream<TcpStream> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots
-        .add(CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap())
-        .unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[version])
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let tcp = TcpStream::connect(to).await.unwrap();
-    let connector = TlsConnector::from(Arc::new(config));
-    connector
-        .connect("server.example".try_into().unwrap(), tcp)
-        .await
-        .unwrap()
+    tls_to(to, certificate, "server.example", &[], &[version]).await
 }
 
 fn request(flow: Flow, command: Command) -> Vec<u8> {
@@ -114,22 +88,6 @@ fn block(first: bool, command: u8, content: &[u8], padding: usize) -> Vec<u8> {
     block.extend_from_slice(content);
     block.resize(block.len() + padding, 0);
     block
-}
-
-/// A target that repeats what it hears.
-async fn echo() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let at = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        while let Ok((mut tcp, _)) = listener.accept().await {
-            tokio::spawn(async move {
-                let (mut read, mut write) = tcp.split();
-                let _ = tokio::io::copy(&mut read, &mut write).await;
-                let _ = write.shutdown().await;
-            });
-        }
-    });
-    at
 }
 
 /// What a server answers to these bytes, without the header of the response and the frame around the first block; until
@@ -409,7 +367,7 @@ async fn datagrams_share_carriers_and_quic_is_refused_unless_asked_for() {
         },
     ] {
         let near = client(at(&server, "in"), &certificate, target, Vision::default(), mux).await;
-        udp_exchange_up_to("datagrams", *near.addresses("door").last().unwrap(), 8192).await;
+        udp_exchange_up_to("datagrams", udp_at(&near, "door"), 8192).await;
     }
     let Ok(quic) = UdpSocket::bind("127.43.0.9:443").await else {
         eprintln!("SKIPPED: port 443 is for root");
@@ -423,7 +381,7 @@ async fn datagrams_share_carriers_and_quic_is_refused_unless_asked_for() {
         };
         let near = client(at(&server, "in"), &certificate, at_443, vision, MuxOut::default()).await;
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let door = *near.addresses("door").last().unwrap();
+        let door = udp_at(&near, "door");
         socket.send_to(b"hello", door).await.unwrap();
         let came = timeout(
             Duration::from_secs(if udp_443 { 20 } else { 2 }),
@@ -443,34 +401,16 @@ async fn quic_is_refused_whatever_went_before() {
         eprintln!("SKIPPED: port 443 is for root");
         return;
     };
-    let vless = OutboundProtocol::Vless(VlessOut {
-        server: (loopback(), at(&server, "in").port()),
-        id: id(),
-        vision: Some(Vision::default()),
-    });
-    let transport = ClientTransport {
-        tls: Some(client_tls(&certificate)),
-        ..ClientTransport::default()
-    };
+    let vless = vision_out(at(&server, "in"), Some(Vision::default()));
+    let transport = client_over(TransportKind::Raw, Some(&certificate));
     let mut outbound = outbound(vless, transport);
     outbound.mux.full_cone = true;
     let mut settings = server_settings(socks(), ServerTransport::default());
     settings.outbounds = vec![outbound];
-    let near = Server::start(settings).await.unwrap();
-    let mut control = TcpStream::connect(at(&near, "in")).await.unwrap();
-    control
-        .write_all(&[5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0])
-        .await
-        .unwrap();
-    let mut answer = [0; 12];
-    within("association", control.read_exact(&mut answer)).await.unwrap();
-    let own = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let relay = ("127.0.0.1", u16::from_be_bytes([answer[10], answer[11]]));
-    let say = async |to: SocketAddr| {
-        let IpAddr::V4(ip) = to.ip() else { panic!("{to}") };
-        let packet = [&[0, 0, 0, 1][..], &ip.octets(), &to.port().to_be_bytes(), b"hello"].concat();
-        own.send_to(&packet, relay).await.unwrap();
-    };
+    let near = start(settings).await;
+    let (_control, relay) = associate(at(&near, "in")).await;
+    let own = udp_to(relay).await;
+    let say = async |to: SocketAddr| own.send(&socks_packet(to, b"hello")).await.unwrap();
     for _ in 0..2 {
         say(target).await;
         within("answer", own.recv(&mut [0; 64])).await.unwrap();

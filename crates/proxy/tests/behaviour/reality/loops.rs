@@ -54,12 +54,12 @@ async fn two_that_lead_to_each_other_dial_no_more_than_they_are_dialled() {
             reality: Some(Box::new(settings(target))),
             ..ServerTransport::default()
         };
-        inbound(tag, vless(vec![]), transport)
+        inbound(tag, vless(), transport)
     };
     let mut settings = door_settings(target().await, freedom());
     settings.inbounds.push(reality("one", fronts[1].at));
     settings.inbounds.push(reality("two", fronts[0].at));
-    let server = Server::start(settings).await.unwrap();
+    let server = start(settings).await;
     let both = ["one", "two"].map(|tag| at(&server, tag));
     for (front, at) in fronts.iter().zip(both) {
         front.to.send_replace(Some(at));
