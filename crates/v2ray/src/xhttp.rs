@@ -16,7 +16,7 @@ mod span;
 pub mod xmux;
 
 pub use request::{Asked, Outgoing, request};
-pub use serve::{Ask, Incoming, Refusal, judge};
+pub use serve::{Ask, Incoming, Post, Refusal, judge};
 pub use settings::Settings;
 
 use crate::Protocol;

@@ -60,14 +60,9 @@ pub(super) fn request(data: &[u8]) {
     };
     match judge(&settings, &incoming) {
         Err(refusal) => assert!(matches!(refusal.status, 400 | 404 | 405 | 500)),
-        Ok(Ask::Post {
-            session,
-            in_head,
-            no_body,
-            ..
-        }) => {
-            assert!(ids::is_id(&session) && in_head.len() < bytes.len());
-            assert_eq!(no_body, is_in_head(&settings.data));
+        Ok(Ask::Post(post)) => {
+            assert!(ids::is_id(&post.session) && post.in_head.len() < bytes.len());
+            assert_eq!(post.no_body, is_in_head(&settings.data));
         }
         Ok(Ask::Down { session } | Ask::Up { session, .. }) => assert!(ids::is_id(&session)),
         Ok(Ask::One | Ask::Options) => {}

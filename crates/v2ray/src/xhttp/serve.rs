@@ -41,17 +41,21 @@ pub enum Ask {
         /// The client reads padding that is sent down to it.
         padded: bool,
     },
-    /// A part of what goes up, of a session. The rest of it is the body.
-    Post {
-        /// The session id.
-        session: String,
-        /// Its number.
-        seq: u64,
-        /// What of it stands in the head.
-        in_head: Vec<u8>,
-        /// The body is not part of it.
-        no_body: bool,
-    },
+    /// A part of what goes up, of a session.
+    Post(Post),
+}
+
+/// A part of what goes up, of a session. What does not stand here is the body.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Post {
+    /// The session id.
+    pub session: String,
+    /// Its number.
+    pub seq: u64,
+    /// What of it stands in the head.
+    pub in_head: Vec<u8>,
+    /// The body is not part of it.
+    pub no_body: bool,
 }
 
 /// A request that is refused.
@@ -116,13 +120,13 @@ pub fn judge(settings: &Settings, request: &Incoming<'_>) -> Result<Ask, Refusal
             }
             let number = seq.bytes().all(|byte| byte.is_ascii_digit());
             let seq = seq.parse().ok().filter(|_| number);
-            Ok(Ask::Post {
+            Ok(Ask::Post(Post {
                 session,
                 seq: seq.ok_or(refuse(500, "the number of the request is none"))?,
                 in_head: data::collect(&settings.data, &request.headers)
                     .ok_or(refuse(400, "the payload in the head is not base64"))?,
                 no_body: super::request::is_in_head(&settings.data),
-            })
+            }))
         }
         None if up && request.method != "GET" => {
             if !allows(&[Mode::StreamUp]) {

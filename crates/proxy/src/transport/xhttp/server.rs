@@ -9,8 +9,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::Context;
 
-use sealway_v2ray::xhttp::Incoming;
 use sealway_v2ray::xhttp::serve::Answered;
+use sealway_v2ray::xhttp::{Incoming, Post};
 
 use super::answer::{Answer, Pads};
 use super::half::Half;
@@ -111,19 +111,12 @@ async fn is_http2(stream: &mut Stream) -> Result<bool, Error> {
 
 impl Shared {
     /// Takes a numbered request.
-    async fn post(
-        &self,
-        session: &str,
-        seq: u64,
-        in_head: Vec<u8>,
-        no_body: bool,
-        half: &mut Half,
-    ) -> Result<(), Failure> {
-        let session = self.table.find(session)?;
+    async fn post(&self, post: Post, half: &mut Half) -> Result<(), Failure> {
+        let session = self.table.find(&post.session)?;
         if session.is_trusted() {
             half.trust();
         }
-        if no_body {
+        if post.no_body {
             // What is no part of it is read all the same, so that the next request is found.
             let mut nothing = 0;
             while let Some(n) = poll_fn(|cx| half.poll_take(cx, 4096, <[u8]>::len))
@@ -136,7 +129,7 @@ impl Shared {
                 }
             }
         }
-        session.post(seq, in_head, half).await
+        session.post(post.seq, post.in_head, half).await
     }
 }
 

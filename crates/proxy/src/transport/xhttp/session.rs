@@ -131,6 +131,13 @@ impl Table {
         }
     }
 
+    /// The session of this name, for the one request that brings all that goes up.
+    pub(super) fn up(self: &Arc<Self>, id: &str) -> Result<Arc<Session>, Failure> {
+        let session = self.find(id)?;
+        session.begin_up()?;
+        Ok(session)
+    }
+
     /// Sessions, and those of them that have not shown whose they are.
     #[cfg(test)]
     pub(super) fn counts(&self) -> (usize, usize) {
@@ -384,8 +391,7 @@ impl Session {
         Ok(())
     }
 
-    /// This request brings all that goes up.
-    pub(super) fn begin_up(&self) -> Result<(), Failure> {
+    fn begin_up(&self) -> Result<(), Failure> {
         let mut state = self.state();
         if state.posts || std::mem::replace(&mut state.up, true) {
             return Err(Failure::Conflict);

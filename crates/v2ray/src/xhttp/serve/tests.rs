@@ -43,11 +43,13 @@ fn kinds_of_requests() {
             padded: true
         })
     );
-    let post = |seq, in_head: &[u8]| Ask::Post {
-        session: session(),
-        seq,
-        in_head: in_head.to_vec(),
-        no_body: false,
+    let post = |seq, in_head: &[u8]| {
+        Ask::Post(Post {
+            session: session(),
+            seq,
+            in_head: in_head.to_vec(),
+            no_body: false,
+        })
     };
     assert_eq!(get("POST", "/p/a-b/18446744073709551615"), Ok(post(u64::MAX, b"")));
     assert_eq!(get("POST", "http://h/p/a%2Db/0"), Ok(post(0, b"")));
@@ -210,12 +212,12 @@ proptest! {
                 Asked::One => Ask::One,
                 Asked::Up { .. } => Ask::Up { session, padded: true },
                 Asked::Down { .. } => Ask::Down { session },
-                Asked::Post { .. } => Ask::Post {
+                Asked::Post { .. } => Ask::Post(Post {
                     session,
                     seq,
                     in_head: in_head.to_vec(),
                     no_body: super::super::request::is_in_head(&s.data),
-                },
+                }),
             };
             prop_assert_eq!(got, Ok(want));
         }

@@ -176,31 +176,21 @@ impl One {
                     }
                     Err(failure) => Some(failure),
                 },
-                Ok(Ask::Up { session, padded }) => {
-                    let begun = table
-                        .find(&session)
-                        .and_then(|session| session.begin_up().map(|()| session));
-                    match begun {
-                        Ok(session) => {
-                            one.begin(to);
-                            if let Err(error) = send(&mut one, &judged.up.head(length)).await {
-                                session.end(io::ErrorKind::ConnectionReset);
-                                return Err(error);
-                            }
-                            self.shared.up(&session, Half::One(one), padded).await;
-                            return Ok(None);
+                Ok(Ask::Up { session, padded }) => match table.up(&session) {
+                    Ok(session) => {
+                        one.begin(to);
+                        if let Err(error) = send(&mut one, &judged.up.head(length)).await {
+                            session.end(io::ErrorKind::ConnectionReset);
+                            return Err(error);
                         }
-                        Err(failure) => Some(failure),
+                        self.shared.up(&session, Half::One(one), padded).await;
+                        return Ok(None);
                     }
-                }
-                Ok(Ask::Post {
-                    session,
-                    seq,
-                    in_head,
-                    no_body,
-                }) => {
+                    Err(failure) => Some(failure),
+                },
+                Ok(Ask::Post(post)) => {
                     let mut half = Half::One(one);
-                    let posted = self.shared.post(&session, seq, in_head, no_body, &mut half).await;
+                    let posted = self.shared.post(post, &mut half).await;
                     let Half::One(back) = half else { return Ok(None) };
                     one = back;
                     match posted {
