@@ -50,16 +50,27 @@ trait Transport: Send + Sync {
     fn accept<'a>(&'a self, accepted: Accepted) -> Pending<'a, Arrival>;
 
     /// A stream to a server, by a connection of its own or by one of those that the transport keeps. What of `first` went
-    /// along with its making is said by the number returned. `traffic` counts the bytes of connections. `caller` is whom the
-    /// stream is for; connections that many share are nobody's.
-    fn connect<'a>(
-        &'a self,
-        line: &'a Arc<Line>,
-        server: &'a (Address, u16),
-        first: &'a [u8],
-        traffic: Traffic,
-        caller: &'a Caller,
-    ) -> Pending<'a, (Stream, usize)>;
+    /// along with its making is said by the number returned.
+    fn connect<'a>(&'a self, dial: Dial<'a>) -> Pending<'a, (Stream, usize)>;
+}
+
+/// A stream that is to be made.
+struct Dial<'a> {
+    line: &'a Arc<Line>,
+    server: &'a (Address, u16),
+    /// What is sent first.
+    first: &'a [u8],
+    /// Counts the bytes of connections.
+    traffic: Traffic,
+    /// Whom the stream is for; connections that many share are nobody's.
+    caller: &'a Caller,
+}
+
+impl Dial<'_> {
+    /// A connection of the stream's own.
+    async fn alone(self) -> Result<Stream, Error> {
+        self.line.dial(self.server, self.traffic, self.caller).await
+    }
 }
 
 /// The transport that the settings ask for. Without one the protocol is spoken over the socket or TLS itself. `download` is
@@ -333,7 +344,17 @@ impl Connector {
     ) -> Result<(Stream, usize), Error> {
         match &self.transport {
             None => Ok((self.line.dial(server, traffic, caller).await?, 0)),
-            Some(transport) => transport.connect(&self.line, server, first, traffic, caller).await,
+            Some(transport) => {
+                let line = &self.line;
+                let dial = Dial {
+                    line,
+                    server,
+                    first,
+                    traffic,
+                    caller,
+                };
+                transport.connect(dial).await
+            }
         }
     }
 }

@@ -2,19 +2,16 @@
 
 use std::cell::Cell;
 use std::ops::Range;
-use std::sync::Arc;
 
+use sealway_v2ray::Step;
 use sealway_v2ray::http::front::{self, Refusal};
-use sealway_v2ray::{Address, Step};
 
-use super::{Accepted, Arrival, Line, Transport};
+use super::{Accepted, Arrival, Dial, Transport};
 use crate::clock::unix_time;
 use crate::error::{Error, Pending};
 use crate::layer::{Framing, Opened};
 use crate::random;
-use crate::roads::Caller;
 use crate::settings;
-use crate::stats::Traffic;
 use crate::stream::Stream;
 
 /// The `http` header.
@@ -92,16 +89,9 @@ impl Transport for Front {
         })
     }
 
-    fn connect<'a>(
-        &'a self,
-        line: &'a Arc<Line>,
-        server: &'a (Address, u16),
-        _: &'a [u8],
-        traffic: Traffic,
-        caller: &'a Caller,
-    ) -> Pending<'a, (Stream, usize)> {
+    fn connect<'a>(&'a self, dial: Dial<'a>) -> Pending<'a, (Stream, usize)> {
         Box::pin(async move {
-            let mut stream = line.dial(server, traffic, caller).await?;
+            let mut stream = dial.alone().await?;
             let drawn = drawn()?;
             stream.set_prefix(self.settings.request.write(&mut |n| drawn.below(n)));
             stream.set_framing(Box::new(Skip));

@@ -17,9 +17,8 @@ use sealway_v2ray::Address;
 use sealway_v2ray::gun::{Call, Kind, Names};
 
 use super::http2::{Exchange, Options, Pings, STREAM_WINDOW, Server};
-use super::{Accepted, Arrival, Line, Many, Transport};
+use super::{Accepted, Arrival, Dial, Line, Many, Transport};
 use crate::error::{Error, Pending};
-use crate::roads::Caller;
 use crate::settings;
 use crate::stats::Traffic;
 use crate::stream::Stream;
@@ -150,15 +149,8 @@ impl Transport for Grpc {
         })
     }
 
-    fn connect<'a>(
-        &'a self,
-        line: &'a Arc<Line>,
-        server: &'a (Address, u16),
-        _: &'a [u8],
-        traffic: Traffic,
-        _: &'a Caller,
-    ) -> Pending<'a, (Stream, usize)> {
-        Box::pin(async move { Ok((self.call(line, server, traffic).await?, 0)) })
+    fn connect<'a>(&'a self, dial: Dial<'a>) -> Pending<'a, (Stream, usize)> {
+        Box::pin(async move { Ok((self.call(dial.line, dial.server, dial.traffic).await?, 0)) })
     }
 }
 

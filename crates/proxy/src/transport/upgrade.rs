@@ -1,17 +1,14 @@
 //! WebSocket and HTTPUpgrade: transports that begin with an HTTP/1.1 request, on either side.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
+use sealway_v2ray::httpupgrade;
 use sealway_v2ray::ws::frame::Role;
 use sealway_v2ray::ws::handshake::{self, Answer, Client, Early, Server};
-use sealway_v2ray::{Address, httpupgrade};
 
 use super::ws::Frames;
-use super::{Accepted, Arrival, Line, Transport};
+use super::{Accepted, Arrival, Dial, Transport};
 use crate::error::{Error, Pending};
-use crate::roads::Caller;
-use crate::stats::Traffic;
 use crate::stream::Stream;
 use crate::{random, settings};
 
@@ -127,17 +124,11 @@ impl Transport for Upgrade {
         })
     }
 
-    fn connect<'a>(
-        &'a self,
-        line: &'a Arc<Line>,
-        server: &'a (Address, u16),
-        first: &'a [u8],
-        traffic: Traffic,
-        caller: &'a Caller,
-    ) -> Pending<'a, (Stream, usize)> {
+    fn connect<'a>(&'a self, dial: Dial<'a>) -> Pending<'a, (Stream, usize)> {
         Box::pin(async move {
-            let mut stream = line.dial(server, traffic, caller).await?;
-            let sent = self.ask(&mut stream, &line.host(server), first).await?;
+            let (host, first) = (dial.line.host(dial.server), dial.first);
+            let mut stream = dial.alone().await?;
+            let sent = self.ask(&mut stream, &host, first).await?;
             Ok((stream, sent))
         })
     }

@@ -21,13 +21,9 @@ mod way;
 
 use std::sync::Arc;
 
-use sealway_v2ray::Address;
-
-use super::{Accepted, Arrival, Line, Transport};
-use crate::error::{Error, Pending};
-use crate::roads::Caller;
+use super::{Accepted, Arrival, Dial, Line, Transport};
+use crate::error::Pending;
 use crate::settings;
-use crate::stats::Traffic;
 use crate::stream::Stream;
 
 use client::{Client, Download};
@@ -72,14 +68,10 @@ impl Transport for Xhttp {
         Box::pin(Arc::clone(&self.server).accept(accepted))
     }
 
-    fn connect<'a>(
-        &'a self,
-        line: &'a Arc<Line>,
-        server: &'a (Address, u16),
-        _: &'a [u8],
-        traffic: Traffic,
-        _: &'a Caller,
-    ) -> Pending<'a, (Stream, usize)> {
-        Box::pin(async move { Ok::<_, Error>((self.client.connect(line, server, traffic).await?, 0)) })
+    fn connect<'a>(&'a self, dial: Dial<'a>) -> Pending<'a, (Stream, usize)> {
+        Box::pin(async move {
+            let stream = self.client.connect(dial.line, dial.server, dial.traffic).await?;
+            Ok((stream, 0))
+        })
     }
 }
