@@ -1,5 +1,3 @@
-use sealway_v2ray::config::{File, Options, load};
-
 use super::*;
 
 /// A balancer of `p0`, `p1`, … with this strategy and what follows it.
@@ -14,14 +12,9 @@ fn balancer(count: usize, rest: &str) -> (settings::Balancer, Vec<String>) {
             "routing": {{"balancers": [{{"tag": "b", "selector": ["p"], {rest}}}]}}}}"#,
         outbounds.collect::<String>()
     );
-    let file = File {
-        name: "config.json",
-        text: text.as_bytes(),
-    };
-    let loaded = load(&[file], &Options::default());
-    let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.problems));
-    let tags = config.outbounds.iter().map(|one| one.tag.clone()).collect();
-    (config.routing.balancers[0].clone(), tags)
+    let mut settings = settings::Settings::of_text(&text);
+    let tags = settings.outbounds.into_iter().map(|one| one.tag).collect();
+    (settings.balancers.remove(0), tags)
 }
 
 fn made(count: usize, rest: &str) -> Balancer {

@@ -3,8 +3,6 @@ mod bounds;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sealway_v2ray::config::{File, Options, load};
-
 use super::*;
 use crate::Error;
 
@@ -61,13 +59,7 @@ fn broken() -> Fixture {
 /// A configuration and its servers, each of which stands at `192.0.2.53`.
 fn dns(text: &str, servers: Vec<Fixture>) -> (Arc<Dns>, Vec<Arc<Fixture>>) {
     let text = format!(r#"{{{text}, "outbounds": [{{"protocol": "freedom"}}]}}"#);
-    let file = File {
-        name: "c.json",
-        text: text.as_bytes(),
-    };
-    let loaded = load(&[file], &Options::default());
-    let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.problems));
-    let dns = Dns::new(&config.dns, &Lists::default()).unwrap();
+    let dns = Dns::new(&settings::Settings::of_text(&text).dns, &Lists::default()).unwrap();
     let mut fixtures = servers.into_iter().map(Arc::new);
     let mut all = Vec::new();
     let wires = dns.servers.iter().map(|server| {
@@ -236,9 +228,8 @@ async fn one_family_does_not_wait_for_the_other() {
 }
 
 fn wire_settings() -> settings::Dns {
-    let text = br#"{"dns": {"servers": ["192.0.2.53"]}, "outbounds": [{"protocol": "freedom"}]}"#;
-    let file = File { name: "c.json", text };
-    load(&[file], &Options::default()).config.unwrap().dns
+    let text = r#"{"dns": {"servers": ["192.0.2.53"]}, "outbounds": [{"protocol": "freedom"}]}"#;
+    settings::Settings::of_text(text).dns
 }
 
 #[tokio::test(start_paused = true)]
@@ -357,10 +348,9 @@ async fn an_address_that_does_not_count_is_no_reason_not_to_wait() {
             })
         }
     }
-    let text = br#"{"dns": {"servers": [{"address": "192.0.2.53", "unexpectedIPs": ["192.0.2.0/24"]}]},
+    let text = r#"{"dns": {"servers": [{"address": "192.0.2.53", "unexpectedIPs": ["192.0.2.0/24"]}]},
         "outbounds": [{"protocol": "freedom"}]}"#;
-    let file = File { name: "c.json", text };
-    let settings = load(&[file], &Options::default()).config.unwrap().dns;
+    let settings = settings::Settings::of_text(text).dns;
     let dns = Dns::new(&settings, &Lists::default()).unwrap();
     dns.set(vec![Some(Arc::new(Slow) as Arc<dyn Exchange>)]);
     assert_eq!(ask(&dns, "a.example").await, "2001:db8::1");

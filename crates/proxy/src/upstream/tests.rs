@@ -58,12 +58,7 @@ fn question() -> Question {
 
 fn server_of(server: &str) -> DnsServer {
     let text = format!(r#"{{"dns": {{"servers": ["{server}"]}}, "outbounds": [{{"protocol": "freedom"}}]}}"#);
-    let file = sealway_v2ray::config::File {
-        name: "c.json",
-        text: text.as_bytes(),
-    };
-    let loaded = sealway_v2ray::config::load(&[file], &Default::default());
-    loaded.config.unwrap().dns.servers.remove(0)
+    settings::Settings::of_text(&text).dns.servers.remove(0)
 }
 
 /// A wire to a server as a configuration names it.

@@ -62,6 +62,19 @@ fn echo(socket: UnixStream, trust: bool) -> tokio::task::JoinHandle<Result<usize
     })
 }
 
+/// A server that accepts every request: the socket that leads to it, and the requests.
+fn accepting() -> (UnixStream, tokio::sync::mpsc::UnboundedReceiver<Body>) {
+    let (near, far) = UnixStream::pair().unwrap();
+    let (tell, told) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut server = Server::begin(stream(near), Options::default()).await.unwrap();
+        while let Ok(Some(exchange)) = server.next().await {
+            tell.send(exchange.accept(Response::new(()), None)).unwrap();
+        }
+    });
+    (far, told)
+}
+
 async fn client(socket: UnixStream) -> Client {
     Client::open(stream(socket), Options::default(), NO_PINGS)
         .await
@@ -190,14 +203,7 @@ async fn streams_that_are_taken_back_one_after_the_other_end_the_connection() {
 
 #[tokio::test]
 async fn strangers_are_served_a_few_at_a_time() {
-    let (near, far) = UnixStream::pair().unwrap();
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
-    tokio::spawn(async move {
-        let mut server = Server::begin(stream(near), Options::default()).await.unwrap();
-        while let Ok(Some(exchange)) = server.next().await {
-            tell.send(exchange.accept(Response::new(()), None)).unwrap();
-        }
-    });
+    let (far, mut told) = accepting();
     let (mut send, _driving) = foreign(far).await;
     let mut streams = Vec::new();
     for _ in 0..STRANGERS + 50 {
@@ -223,14 +229,7 @@ async fn strangers_are_served_a_few_at_a_time() {
 
 #[tokio::test]
 async fn a_stranger_has_little_on_its_way_and_a_friend_much() {
-    let (near, far) = UnixStream::pair().unwrap();
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
-    tokio::spawn(async move {
-        let mut server = Server::begin(stream(near), Options::default()).await.unwrap();
-        while let Ok(Some(exchange)) = server.next().await {
-            tell.send(exchange.accept(Response::new(()), None)).unwrap();
-        }
-    });
+    let (far, mut told) = accepting();
     let (send, _driving) = foreign(far).await;
     let mut send = send.ready().await.unwrap();
     let (_, mut to) = send.send_request(ask(), false).unwrap();
@@ -422,14 +421,7 @@ async fn a_connection_without_streams_is_closed_by_either_side() {
 
 #[tokio::test]
 async fn strangers_have_so_many_streams_and_no_more() {
-    let (near, far) = UnixStream::pair().unwrap();
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
-    tokio::spawn(async move {
-        let mut server = Server::begin(stream(near), Options::default()).await.unwrap();
-        while let Ok(Some(exchange)) = server.next().await {
-            tell.send(exchange.accept(Response::new(()), None)).unwrap();
-        }
-    });
+    let (far, mut told) = accepting();
     let (client, connection) = h2::client::Builder::new()
         .initial_max_send_streams(2000)
         .handshake::<_, Bytes>(far)

@@ -52,14 +52,7 @@ async fn a_head_that_is_wrong_is_so_for_every_look() {
 
 #[tokio::test]
 async fn what_came_with_the_end_is_free_in_the_window() {
-    let (near, far) = UnixStream::pair().unwrap();
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
-    tokio::spawn(async move {
-        let mut server = Server::begin(stream(near), Options::default()).await.unwrap();
-        while let Ok(Some(exchange)) = server.next().await {
-            tell.send(exchange.accept(Response::new(()), None)).unwrap();
-        }
-    });
+    let (far, mut told) = accepting();
     let (mut send, _driving) = foreign(far).await;
     let mut held = Vec::new();
     for _ in 0..3 {
