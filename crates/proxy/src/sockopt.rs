@@ -17,45 +17,33 @@ const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 pub(crate) fn problems(place: &str, options: &SocketOptions, listens: bool) -> Vec<Error> {
     let place = format!("{place}.streamSettings.sockopt");
     let mut found = Vec::new();
-    let none = SocketOptions::default();
-    let mut check = |key: &str, one: SocketOptions, words: &dyn Fn(&io::Error) -> Option<String>| {
-        let error = match try_out(&one) {
-            Ok(()) => return,
-            Err(error) => error,
-        };
-        if let Some(words) = words(&error) {
+    type Set<'a> = &'a dyn Fn(&mut SocketOptions);
+    let mut check = |key: &str, set: Set<'_>, words: &dyn Fn(&io::Error) -> Option<String>| {
+        let mut one = SocketOptions::default();
+        set(&mut one);
+        if let Err(error) = try_out(&one)
+            && let Some(words) = words(&error)
+        {
             found.push(Error::config(format!("{place}.{key}"), words));
         }
     };
     if let Some(name) = &options.congestion {
-        let one = SocketOptions {
-            congestion: options.congestion.clone(),
-            ..none.clone()
-        };
-        check("tcpCongestion", one, &|error| Some(congestion_words(name, error)));
+        check("tcpCongestion", &|one| one.congestion = Some(name.clone()), &|error| {
+            Some(congestion_words(name, error))
+        });
     }
     if let Some(mark) = options.mark {
-        let one = SocketOptions {
-            mark: Some(mark),
-            ..none.clone()
-        };
-        check("mark", one, &|error| Some(needs("a mark", "CAP_NET_ADMIN", error)));
+        check("mark", &|one| one.mark = Some(mark), &|error| {
+            Some(needs("a mark", "CAP_NET_ADMIN", error))
+        });
     }
     if options.transparent == Transparent::Yes {
-        let one = SocketOptions {
-            transparent: Transparent::Yes,
-            ..none.clone()
-        };
-        check("tproxy", one, &|error| {
+        check("tproxy", &|one| one.transparent = Transparent::Yes, &|error| {
             Some(needs("transparent proxying", "CAP_NET_ADMIN", error))
         });
     }
     if let Some(name) = &options.interface {
-        let one = SocketOptions {
-            interface: options.interface.clone(),
-            ..none.clone()
-        };
-        check("interface", one, &|error| {
+        check("interface", &|one| one.interface = Some(name.clone()), &|error| {
             if error.kind() == io::ErrorKind::PermissionDenied {
                 return Some(needs("an interface", "CAP_NET_RAW", error));
             }
@@ -68,38 +56,30 @@ pub(crate) fn problems(place: &str, options: &SocketOptions, listens: bool) -> V
         });
     }
     if let Some(most) = options.max_segment {
-        let one = SocketOptions {
-            max_segment: Some(most),
-            ..none.clone()
-        };
-        check("tcpMaxSeg", one, &|error| {
+        check("tcpMaxSeg", &|one| one.max_segment = Some(most), &|error| {
             Some(format!(
                 "the system refuses segments of {most} bytes: {error}; 88 to 32767 are usual"
             ))
         });
     }
-    for (key, idle, interval) in [
-        ("tcpKeepAliveIdle", options.keep_alive_idle, None),
-        ("tcpKeepAliveInterval", None, options.keep_alive_interval),
-    ] {
-        let one = SocketOptions {
-            keep_alive_idle: idle,
-            keep_alive_interval: interval,
-            ..none.clone()
-        };
-        check(key, one, &|error| {
-            Some(format!(
-                "the system refuses this time: {error}; 1 to 32767 seconds are usual"
-            ))
-        });
-    }
-    let one = SocketOptions {
-        user_timeout: options.user_timeout,
-        receive_buffer: options.receive_buffer,
-        send_buffer: options.send_buffer,
-        ..none
+    let time_words = |error: &io::Error| {
+        Some(format!(
+            "the system refuses this time: {error}; 1 to 32767 seconds are usual"
+        ))
     };
-    check("tcpUserTimeout", one, &|error| {
+    let (idle, interval) = (options.keep_alive_idle, options.keep_alive_interval);
+    check("tcpKeepAliveIdle", &|one| one.keep_alive_idle = idle, &time_words);
+    check(
+        "tcpKeepAliveInterval",
+        &|one| one.keep_alive_interval = interval,
+        &time_words,
+    );
+    let set_rest = |one: &mut SocketOptions| {
+        one.user_timeout = options.user_timeout;
+        one.receive_buffer = options.receive_buffer;
+        one.send_buffer = options.send_buffer;
+    };
+    check("tcpUserTimeout", &set_rest, &|error| {
         Some(format!(
             "the system refuses this, or `rxBufSize` or `txBufSize`: {error}"
         ))

@@ -11,6 +11,8 @@ use super::{Changes, Refusal};
 use crate::engine::plan::Plan;
 use crate::engine::{Engine, How, Next};
 use crate::error::Error;
+use crate::inbound::Inbound;
+use crate::listen::Bound;
 use crate::lists::Lists;
 use crate::loops;
 use crate::replay;
@@ -133,36 +135,24 @@ impl Running {
         get_ready(&next.plan).await;
         let mut places = Vec::new();
         for (at, (settings, (inbound, _))) in next.plan.inbounds.iter().zip(&next.inbounds).enumerate() {
-            places.extend(Place::all(settings).map(|place| (at, place, Arc::clone(inbound))));
+            places.extend(Place::all(settings).map(|place| Wanted {
+                at,
+                place,
+                inbound: Arc::clone(inbound),
+            }));
         }
         // Nothing is done to the old ones before all new ones are there.
         let mut going: Vec<Door> = std::mem::take(doors);
         let stays: Vec<Option<Door>> = places
             .iter()
-            .map(|(_, place, inbound)| {
-                let at = going.iter().position(|door| door.fits(place, &inbound.tag))?;
+            .map(|wanted| {
+                let at = going
+                    .iter()
+                    .position(|door| door.fits(&wanted.place, &wanted.inbound.tag))?;
                 Some(going.remove(at))
             })
             .collect();
-        let mut bound = Vec::with_capacity(places.len());
-        let mut failed = None;
-        for ((at, place, inbound), stays) in places.iter().zip(&stays) {
-            let sockets = match stays {
-                Some(_) => Ok(Vec::new()),
-                None => place.bind(&inbound.tag, &going),
-            };
-            match sockets {
-                Ok(sockets) => bound.push(sockets),
-                Err(source) => {
-                    failed = Some(Error::Listen {
-                        place: format!("inbounds[{at}]"),
-                        on: place.name(),
-                        source,
-                    });
-                    break;
-                }
-            }
-        }
+        let (bound, failed) = bind(&places, &stays, &going);
         let done = match failed {
             None => {
                 let plan = next.plan.clone();
@@ -180,9 +170,9 @@ impl Running {
         let plan = match done {
             Ok(plan) => plan,
             Err(error) => {
-                for ((_, place, _), sockets) in places.into_iter().zip(bound) {
-                    if let Some(door) = going.iter().find(|door| door.is_at(&place)) {
-                        door.relieve(place, sockets, &self.engine, &alive);
+                for (wanted, sockets) in places.into_iter().zip(bound) {
+                    if let Some(door) = going.iter().find(|door| door.is_at(&wanted.place)) {
+                        door.relieve(wanted.place, sockets, &self.engine, &alive);
                     }
                 }
                 doors.extend(stays.into_iter().flatten().chain(going));
@@ -195,7 +185,8 @@ impl Running {
         };
         let mut addresses: HashMap<String, Vec<SocketAddr>> = HashMap::new();
         let mut guarded = Vec::new();
-        for (((at, place, inbound), stays), sockets) in places.into_iter().zip(stays).zip(bound) {
+        for ((wanted, stays), sockets) in places.into_iter().zip(stays).zip(bound) {
+            let Wanted { at, place, inbound } = wanted;
             let door = match stays {
                 Some(mut door) => {
                     changes.kept += 1;
@@ -225,4 +216,34 @@ impl Running {
         drop(going);
         Ok(changes)
     }
+}
+
+/// Where the inbound of this number is to be listened for.
+struct Wanted {
+    at: usize,
+    place: Place,
+    inbound: Arc<Inbound>,
+}
+
+/// The sockets of all places but those where a door stays, up to the first place that cannot be had.
+fn bind(places: &[Wanted], stays: &[Option<Door>], going: &[Door]) -> (Vec<Vec<Bound>>, Option<Error>) {
+    let mut bound = Vec::with_capacity(places.len());
+    for (Wanted { at, place, inbound }, stays) in places.iter().zip(stays) {
+        let sockets = match stays {
+            Some(_) => Ok(Vec::new()),
+            None => place.bind(&inbound.tag, going),
+        };
+        match sockets {
+            Ok(sockets) => bound.push(sockets),
+            Err(source) => {
+                let failed = Error::Listen {
+                    place: format!("inbounds[{at}]"),
+                    on: place.name(),
+                    source,
+                };
+                return (bound, Some(failed));
+            }
+        }
+    }
+    (bound, None)
 }
