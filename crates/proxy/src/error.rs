@@ -132,6 +132,12 @@ impl Error {
         Error::Protocol { of, what }
     }
 
+    /// A target that this rule refuses.
+    pub(crate) fn forbidden(target: &dyn fmt::Display, rule: &'static str) -> Error {
+        let target = target.to_string();
+        Error::Forbidden { target, rule }
+    }
+
     /// A configuration error.
     pub(crate) fn config(place: impl Into<String>, what: impl Into<String>) -> Error {
         Error::Config {

@@ -77,10 +77,10 @@ impl LoopGuard {
             .any(|listener| listener.network == network && listener.is_at(to))
         {
             false => Ok(()),
-            true => Err(Error::Forbidden {
-                target: to.to_string(),
-                rule: "the guard against loops: this server listens there itself",
-            }),
+            true => Err(Error::forbidden(
+                &to,
+                "the guard against loops: this server listens there itself",
+            )),
         }
     }
 }

@@ -58,10 +58,10 @@ pub(crate) async fn dial_at(
     let found = addresses.first().copied();
     addresses.retain(|&to| itself.is_none_or(|itself| !itself.is_at(to)));
     if let (Some(found), true) = (found, addresses.is_empty()) {
-        return Err(Error::Forbidden {
-            target: found.to_string(),
-            rule: "the guard against loops: a fallback may not lead to its own inbound",
-        });
+        return Err(Error::forbidden(
+            &found,
+            "the guard against loops: a fallback may not lead to its own inbound",
+        ));
     }
     // Not beside each other at first: what listens on the second may be something else.
     if let (FallbackDial::Local(_), Some(&first)) = (to, addresses.first())

@@ -51,10 +51,7 @@ impl Ways for Dispatcher {
             let (outbound, caller) = self.lead(way, to, caller).await?;
             match outbound.connect(to, &caller).await? {
                 Far::Stream(stream) => Ok(*stream),
-                Far::Nowhere(_) => Err(Error::Forbidden {
-                    target: to.to_string(),
-                    rule: "a blackhole outbound",
-                }),
+                Far::Nowhere(_) => Err(Error::forbidden(&to, "a blackhole outbound")),
             }
         })
     }

@@ -83,10 +83,7 @@ impl Transparent {
             v6_only: false,
         });
         if itself.is_some_and(|itself| itself.is_at(meant)) {
-            let otherwise = self.otherwise.clone().ok_or_else(|| Error::Forbidden {
-                target: meant.to_string(),
-                rule: STRAIGHT,
-            });
+            let otherwise = self.otherwise.clone().ok_or_else(|| Error::forbidden(&meant, STRAIGHT));
             return otherwise.map(|to| Destination { network, ..to });
         }
         let mark = from.and_then(|from| match network {
@@ -94,10 +91,10 @@ impl Transparent {
             Network::Udp => own::datagram(from),
         });
         if meant.ip().is_loopback() || meant.ip().is_unspecified() {
-            return Err(Error::Forbidden {
-                target: meant.to_string(),
-                rule: "a transparent inbound: nothing on the wire is meant for such an address",
-            });
+            return Err(Error::forbidden(
+                &meant,
+                "a transparent inbound: nothing on the wire is meant for such an address",
+            ));
         }
         match mark {
             Some(mark) => Err(Error::Loop {

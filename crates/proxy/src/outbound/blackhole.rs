@@ -22,11 +22,6 @@ impl Protocol for Blackhole {
     }
 
     fn associate<'a>(&'a self, to: &'a Destination, _: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
-        Box::pin(async {
-            Err(Error::Forbidden {
-                target: to.to_string(),
-                rule: "a blackhole outbound",
-            })
-        })
+        Box::pin(async move { Err(Error::forbidden(to, "a blackhole outbound")) })
     }
 }

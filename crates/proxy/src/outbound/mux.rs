@@ -96,10 +96,7 @@ impl Protocol for Muxed {
 
     fn associate<'a>(&'a self, to: &'a Destination, caller: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
         if to.port == 443 && self.port_443 == MuxPort443::Reject {
-            let refused = Error::Forbidden {
-                target: to.to_string(),
-                rule: "xudpProxyUDP443 of the outbound's mux",
-            };
+            let refused = Error::forbidden(&to, "xudpProxyUDP443 of the outbound's mux");
             return Box::pin(async { Err(refused) });
         }
         let Some(pool) = self.datagrams_to(to) else {

@@ -31,11 +31,6 @@ impl Protocol for Service {
     }
 
     fn associate<'a>(&'a self, to: &'a Destination, _: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
-        Box::pin(async {
-            Err(Error::Forbidden {
-                target: to.to_string(),
-                rule: "a service takes streams only",
-            })
-        })
+        Box::pin(async move { Err(Error::forbidden(to, "a service takes streams only")) })
     }
 }

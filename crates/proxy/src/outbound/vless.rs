@@ -119,10 +119,10 @@ impl Vless {
     /// Whether datagrams to this port are refused, and why.
     fn refuses(&self, to: &Destination) -> Result<(), Error> {
         match &self.settings.vision {
-            Some(vision) if to.port == 443 && !vision.udp_443 => Err(Error::Forbidden {
-                target: to.to_string(),
-                rule: "the flow xtls-rprx-vision; xtls-rprx-vision-udp443 lets QUIC through",
-            }),
+            Some(vision) if to.port == 443 && !vision.udp_443 => Err(Error::forbidden(
+                &to,
+                "the flow xtls-rprx-vision; xtls-rprx-vision-udp443 lets QUIC through",
+            )),
             _ => Ok(()),
         }
     }
