@@ -30,7 +30,7 @@ use crate::roads::Roads;
 use crate::settings::{self, OutboundProtocol, SendThrough};
 use crate::stats::Traffic;
 use crate::stream::Stream;
-use crate::transport::Connector;
+use crate::transport::{Connector, Remote};
 use crate::udp::PacketEnd;
 
 /// How long connecting and every handshake on the way to a target may take together: a next server that accepts and says
@@ -109,7 +109,9 @@ impl Dialer {
     /// A stream to the server. What of `first` went along with its making is said by the number returned.
     async fn connect(&self, server: &(Address, u16), first: &[u8], caller: &Caller) -> Result<(Stream, usize), Error> {
         let traffic = self.traffic.clone();
-        self.connector.connect(server, first, traffic, caller).await
+        self.connector
+            .connect(&Remote::server(server), first, traffic, caller)
+            .await
     }
 
     /// A stream to the server that begins with this header, which leaves together with the first payload.

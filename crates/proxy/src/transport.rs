@@ -3,6 +3,7 @@
 mod front;
 mod grpc;
 pub(crate) mod http2;
+mod remote;
 mod upgrade;
 mod visit;
 pub(crate) mod ws;
@@ -38,6 +39,7 @@ use crate::udp::Wire;
 
 use front::Front;
 use grpc::Grpc;
+pub(crate) use remote::Remote;
 use upgrade::{Kind, Upgrade};
 use xhttp::Xhttp;
 
@@ -57,7 +59,7 @@ trait Transport: Send + Sync {
 /// A stream that is to be made.
 struct Dial<'a> {
     line: &'a Arc<Line>,
-    server: &'a (Address, u16),
+    remote: &'a Remote,
     /// What is sent first.
     first: &'a [u8],
     /// Counts the bytes of connections.
@@ -69,7 +71,7 @@ struct Dial<'a> {
 impl Dial<'_> {
     /// A connection of the stream's own.
     async fn alone(self) -> Result<Stream, Error> {
-        self.line.dial(self.server, self.traffic, self.caller).await
+        self.line.dial(self.remote, self.traffic, self.caller).await
     }
 }
 
@@ -333,22 +335,22 @@ impl Connector {
         Ok(Connector { transport, line })
     }
 
-    /// A stream to a server, ready for the protocol. What of `first` went along with its making is said by the number
+    /// A stream to there, ready for the protocol. What of `first` went along with its making is said by the number
     /// returned.
     pub(crate) async fn connect(
         &self,
-        server: &(Address, u16),
+        remote: &Remote,
         first: &[u8],
         traffic: Traffic,
         caller: &Caller,
     ) -> Result<(Stream, usize), Error> {
         match &self.transport {
-            None => Ok((self.line.dial(server, traffic, caller).await?, 0)),
+            None => Ok((self.line.dial(remote, traffic, caller).await?, 0)),
             Some(transport) => {
                 let line = &self.line;
                 let dial = Dial {
                     line,
-                    server,
+                    remote,
                     first,
                     traffic,
                     caller,
@@ -356,6 +358,11 @@ impl Connector {
                 transport.connect(dial).await
             }
         }
+    }
+
+    /// Whether nothing stands between its sockets and the protocol.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.transport.is_none() && !self.line.has_tls()
     }
 }
 
@@ -386,18 +393,24 @@ impl Line {
             .unwrap_or_default()
     }
 
-    /// Dials a server, and shakes hands for TLS.
-    async fn dial(&self, (host, port): &(Address, u16), traffic: Traffic, caller: &Caller) -> Result<Stream, Error> {
-        let carrier = match &self.through {
-            None => {
-                let addresses = self.resolver.resolve(host, *port, self.socket.domain_strategy).await?;
+    /// Dials, and shakes hands for TLS.
+    async fn dial(&self, remote: &Remote, traffic: Traffic, caller: &Caller) -> Result<Stream, Error> {
+        let (host, port) = &remote.name;
+        let carrier = match (&self.through, &remote.allowed) {
+            (None, allowed) => {
+                let addresses = match allowed {
+                    Some(allowed) => allowed.clone(),
+                    None => self.resolver.resolve(host, *port, self.socket.domain_strategy).await?,
+                };
                 let source = self.source(caller)?;
                 Carrier::from(dial::connect_any(&addresses, &self.socket, source).await?)
             }
-            Some(through) => {
+            (Some(through), None) => {
                 let to = self.destination(through, Network::Tcp, host, *port).await?;
                 through.stream(&to, &caller.onward()).await?.into_carrier()
             }
+            // The client asks for it there too.
+            (Some(through), Some(allowed)) => through.stream(&remote.onward(allowed), caller).await?.into_carrier(),
         };
         if let Some(reality) = &self.reality {
             return match reality.connect(host, carrier, &traffic).await? {

@@ -1,6 +1,8 @@
 //! Where connections go: redirects, rules on the address that is dialled, refusals, the access log, unix sockets.
 #![allow(clippy::unwrap_used)]
 
+#[path = "outbounds/carried.rs"]
+mod carried;
 mod common;
 #[path = "outbounds/unix.rs"]
 mod unix;

@@ -14,19 +14,25 @@ use super::{Caller, Dialer, Far, Protocol, Surroundings};
 use crate::carrier::Carrier;
 use crate::dial;
 use crate::error::{Error, Pending};
+use crate::log::Limit;
 use crate::loops::LoopGuard;
 use crate::policy::{DialPolicy, Final, finals};
 use crate::proxy_protocol;
 use crate::resolver::of_client;
 use crate::roads::Through;
 use crate::settings::{self, Noise, NoiseTo};
+use crate::stats::Traffic;
 use crate::stream::Stream;
+use crate::transport::Remote;
 use crate::udp::{Answers, PacketEnd};
 
 use datagrams::Open;
 use further::Further;
 use noise::Noisy;
 use pieces::Pieces;
+
+/// Lines a second about datagrams that go without what carries streams.
+static BARE: Limit = Limit::new(1);
 
 /// Where traffic goes in place of its target.
 #[derive(Clone, Debug, Default)]
@@ -146,9 +152,50 @@ impl Freedom {
     async fn stream(&self, to: &Destination, caller: &Caller) -> Result<Far, Error> {
         let elsewhere = self.redirect().of(to);
         let to = elsewhere.as_ref().unwrap_or(to);
+        let announced = self.settings.proxy_protocol;
+        let mut stream = match self.dialer.connector.is_bare() {
+            true => self.bare(to, caller).await?,
+            false => self.carried(to, caller).await?,
+        };
+        if announced > 0 {
+            let header = proxy_protocol::header(announced, caller.source, caller.local);
+            stream.send(&header).await?;
+        }
+        if let Some(fragment) = &self.settings.fragment {
+            stream.carrier = Pieces::around(stream.carrier, fragment.clone());
+        }
+        Ok(Far::Stream(Box::new(stream)))
+    }
+
+    /// A stream over the transport and TLS of the outbound.
+    async fn carried(&self, to: &Destination, caller: &Caller) -> Result<Stream, Error> {
+        let Dialer { connector, traffic } = &self.dialer;
+        let allowed = match &connector.line.through {
+            None => self.allowed(to, caller).await?,
+            Some(through) => {
+                let first = self.onward(through, to, caller).await?.first;
+                first.socket_addr().into_iter().collect()
+            }
+        };
+        let remote = Remote {
+            name: (to.address.clone(), to.port),
+            allowed: Some(allowed),
+        };
+        let (mut stream, _) = connector.connect(&remote, &[], traffic.clone(), caller).await?;
+        if self.settings.fragment.is_none() {
+            return Ok(stream);
+        }
+        // The target may be the first to speak.
+        stream.seal_prefix()?;
+        stream.flush().await?;
+        // Pieces are made of what the client says, not of what carries it.
+        Ok(Stream::new(stream.into_carrier(), Traffic::default()))
+    }
+
+    /// A stream by a socket or another outbound, as it is.
+    async fn bare(&self, to: &Destination, caller: &Caller) -> Result<Stream, Error> {
         let Dialer { connector, traffic } = &self.dialer;
         let line = &connector.line;
-        let announced = self.settings.proxy_protocol;
         let carrier = match &line.through {
             None => {
                 let allowed = self.allowed(to, caller).await?;
@@ -160,8 +207,8 @@ impl Freedom {
                     (Err(_), Some(second)) => through.stream(&second, caller).await?,
                     (reached, _) => reached?,
                 };
-                if traffic.is_silent() && announced == 0 && self.settings.fragment.is_none() {
-                    return Ok(Far::Stream(Box::new(stream)));
+                if traffic.is_silent() && self.settings.proxy_protocol == 0 && self.settings.fragment.is_none() {
+                    return Ok(stream);
                 }
                 // The target may be the first to speak.
                 stream.seal_prefix()?;
@@ -169,15 +216,7 @@ impl Freedom {
                 stream.into_carrier()
             }
         };
-        let mut stream = Stream::new(carrier, traffic.clone());
-        if announced > 0 {
-            let header = proxy_protocol::header(announced, caller.source, caller.local);
-            stream.send(&header).await?;
-        }
-        if let Some(fragment) = &self.settings.fragment {
-            stream.carrier = Pieces::around(stream.carrier, fragment.clone());
-        }
-        Ok(Far::Stream(Box::new(stream)))
+        Ok(Stream::new(carrier, traffic.clone()))
     }
 
     /// Whether datagrams go to an address of IPv6, as far as noise depends on it. A name that is not resolved here stands for
@@ -231,6 +270,13 @@ impl Protocol for Freedom {
 
     fn associate<'a>(&'a self, to: &'a Destination, caller: &'a Caller) -> Pending<'a, Box<dyn PacketEnd>> {
         Box::pin(async move {
+            if !self.dialer.connector.is_bare()
+                && let Some(kept) = BARE.pass()
+            {
+                tracing::warn!(
+                    "datagrams to {to} go without TLS and transport of the outbound, which are for streams{kept}"
+                );
+            }
             let end = match &self.dialer.connector.line.through {
                 Some(through) => self.packets_through(through, to, caller).await?,
                 None => {

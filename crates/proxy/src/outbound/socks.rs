@@ -12,6 +12,7 @@ use crate::error::{Error, Pending};
 use crate::settings::ProxyOut;
 use crate::stats::Traffic;
 use crate::stream::Stream;
+use crate::transport::Remote;
 use crate::udp::PacketEnd;
 
 use relayed::Relayed;
@@ -34,7 +35,7 @@ impl Socks {
         let connector = &self.dialer.connector;
         // What passes here is the server's work, not the client's traffic.
         let (mut control, _) = connector
-            .connect(&self.proxy.server, &[], Traffic::default(), caller)
+            .connect(&Remote::server(&self.proxy.server), &[], Traffic::default(), caller)
             .await?;
         let unknown = Destination::udp(Address::from(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), 0);
         let (address, port) = self.ask(&mut control, &Command::UdpAssociate(unknown)).await?;

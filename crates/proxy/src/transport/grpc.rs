@@ -150,7 +150,7 @@ impl Transport for Grpc {
     }
 
     fn connect<'a>(&'a self, dial: Dial<'a>) -> Pending<'a, (Stream, usize)> {
-        Box::pin(async move { Ok((self.call(dial.line, dial.server, dial.traffic).await?, 0)) })
+        Box::pin(async move { Ok((self.call(dial.line, &dial.remote.name, dial.traffic).await?, 0)) })
     }
 }
 

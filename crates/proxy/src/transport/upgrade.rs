@@ -126,7 +126,7 @@ impl Transport for Upgrade {
 
     fn connect<'a>(&'a self, dial: Dial<'a>) -> Pending<'a, (Stream, usize)> {
         Box::pin(async move {
-            let (host, first) = (dial.line.host(dial.server), dial.first);
+            let (host, first) = (dial.line.host(&dial.remote.name), dial.first);
             let mut stream = dial.alone().await?;
             let sent = self.ask(&mut stream, &host, first).await?;
             Ok((stream, sent))

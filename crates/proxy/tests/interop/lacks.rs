@@ -14,6 +14,7 @@
 //! | Trojan: a first payload that fills a buffer | yes | breaks off, as the client | yes |
 //! | VMess: program that is silent for 100 ms | waited for | taken for ended | waited for |
 //! | sniffing: a hello of TLS in several records or without a name, QUIC 2, uTP | no | no | yes |
+//! | dokodemo-door over TLS without a transport: answers sealed | yes | no, see `tunnels.rs` | yes |
 //! | end of one direction | see `ends.rs` | see `ends.rs` | passed on |
 
 use std::time::Duration;

@@ -31,6 +31,7 @@ mod shadowsocks;
 mod shape;
 mod sniffing;
 mod through;
+mod tunnels;
 mod vision;
 mod vision_kinds;
 mod ways;

@@ -63,7 +63,7 @@ impl Way {
     }
 
     /// `streamSettings` of the server (0) or the client (1).
-    fn stream(&self, side: usize, files: &Files) -> Value {
+    pub(crate) fn stream(&self, side: usize, files: &Files) -> Value {
         let mut stream = json!({"network": self.network});
         if self.network == FRONT {
             let request =

@@ -199,3 +199,39 @@ fn source_addresses() {
         );
     }
 }
+
+#[test]
+fn a_transport_leads_to_one_place() {
+    let freedom = |settings: &str, stream: &str| {
+        outbound(&format!(
+            r#"{{"protocol":"freedom","settings":{{{settings}}},"streamSettings":{{{stream}}}}}"#
+        ))
+    };
+    let (whole, host, port) = (
+        r#""redirect":"server.example:443""#,
+        r#""redirect":"server.example:""#,
+        r#""redirect":":443""#,
+    );
+    let tls = r#""security":"tls","tlsSettings":{"serverName":"server.example"}"#;
+    for stream in [r#""network":"ws""#, r#""network":"httpupgrade""#, tls] {
+        for settings in [whole, host] {
+            good(&freedom(settings, stream));
+        }
+        for settings in ["", port] {
+            let told = warned(&freedom(settings, stream));
+            assert!(told[0].contains("every target is spoken to by this"), "{told:?}");
+            assert!(told[0].contains("write host:port as `redirect`"), "{told:?}");
+        }
+    }
+    // They keep connections, of which there is to be no number that clients choose.
+    for stream in [r#""network":"grpc""#, r#""network":"xhttp""#] {
+        good(&freedom(whole, stream));
+        for settings in ["", host, port] {
+            let told = bad(&freedom(settings, stream));
+            assert!(
+                told[0].contains("outbounds[0].streamSettings: grpc and xhttp keep"),
+                "{told:?}"
+            );
+        }
+    }
+}

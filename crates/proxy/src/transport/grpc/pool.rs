@@ -11,8 +11,8 @@ use tokio::time::{Instant, timeout};
 use crate::Error;
 use crate::roads::Caller;
 use crate::stats::Traffic;
-use crate::transport::Line;
 use crate::transport::http2::{Client, Options, Pings};
+use crate::transport::{Line, Remote};
 
 /// Connections to one server. More streams than fit into them wait until others end.
 const MAX_CONNECTIONS: usize = 16;
@@ -90,7 +90,7 @@ impl Pool {
             _ => {}
         }
         let dialling = async {
-            let stream = line.dial(name, traffic, &Caller::default()).await?;
+            let stream = line.dial(&Remote::server(name), traffic, &Caller::default()).await?;
             Client::open(stream, self.options, self.pings).await
         };
         let dialled = timeout(CONNECT, dialling).await;

@@ -24,8 +24,8 @@ use crate::random;
 use crate::roads::Caller;
 use crate::stats::Traffic;
 use crate::stream::Stream;
-use crate::transport::Line;
 use crate::transport::http2::{self, Client, Options, Pings};
+use crate::transport::{Line, Remote};
 
 /// Time between pings of HTTP/2, unless the settings say otherwise.
 const KEEP_ALIVE: Duration = Duration::from_secs(45);
@@ -187,8 +187,8 @@ impl Toward {
 
     /// A connection, of which streams of several callers may have a share.
     async fn dial(&self) -> Result<Stream, Error> {
-        let nobody = Caller::default();
-        self.line.dial(&self.server, self.traffic.clone(), &nobody).await
+        let (remote, nobody) = (Remote::server(&self.server), Caller::default());
+        self.line.dial(&remote, self.traffic.clone(), &nobody).await
     }
 
     /// The host that requests name where the settings name none.

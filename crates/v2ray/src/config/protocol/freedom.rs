@@ -12,11 +12,11 @@ use crate::config::endpoint::optional_host_port;
 use crate::config::net::IpMatches;
 use crate::config::ports::{Networks, Ports};
 use crate::config::scalar::texts;
-use crate::config::schema::{Kind, Loses};
+use crate::config::schema::Kind;
 use crate::config::sockopt::DomainStrategy;
 use crate::config::stream::Stream;
 use crate::config::table::{Decode, object, words};
-use crate::config::transport::Range;
+use crate::config::transport::{Range, Transport};
 use crate::json::Value;
 use crate::problem::{At, Position};
 use crate::xhttp::settings::Span;
@@ -35,6 +35,13 @@ pub struct Redirect {
     pub address: Option<Address>,
     /// The port. `None`: the target's.
     pub port: Option<u16>,
+}
+
+impl Redirect {
+    /// Whether everything goes to one place.
+    fn is_whole(&self) -> bool {
+        self.address.is_some() && self.port.is_some()
+    }
 }
 
 words! {
@@ -272,7 +279,9 @@ impl Decode for Noise {
 }
 
 object! {
-    /// Straight to the target.
+    /// Straight to the target, or to where `redirect` says: over the transport and TLS of `streamSettings`, if there are any, to
+    /// a server that speaks the same, such as a dokodemo-door. Datagrams go as they are all the same. grpc and xhttp need a
+    /// `redirect` with host and port.
     pub struct FreedomSettings: "freedom settings" {
         /// How names become addresses.
         domain_strategy: DomainStrategy = "domainStrategy" | "targetStrategy", default "\"AsIs\"";
@@ -309,9 +318,20 @@ impl Side for FreedomSettings {
     }
 
     fn check_stream(&self, stream: &Stream, _: Position, cx: &mut Cx<'_>) {
-        if !stream.is_bare() {
-            let what = "TLS and transports on a freedom outbound; targets are dialled as they are";
-            cx.within("streamSettings", |cx| cx.later(Loses::Protection, stream.at, what));
+        if stream.is_bare() || self.redirect.is_whole() {
+            return;
         }
+        let hint = "write host:port as `redirect`, or leave `network` and `security` out";
+        cx.within("streamSettings", |cx| match stream.transport {
+            Transport::Grpc(_) | Transport::Xhttp(_) => {
+                let text = "grpc and xhttp keep connections to one server, and a freedom outbound without a `redirect` has many";
+                cx.error(stream.at, text, hint);
+            }
+            _ if self.redirect.address.is_none() => {
+                let text = "every target is spoken to by this transport and TLS, which few targets are";
+                cx.warn(stream.at, text, hint);
+            }
+            _ => {}
+        });
     }
 }

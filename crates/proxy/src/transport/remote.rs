@@ -1,0 +1,36 @@
+//! Where a connection goes.
+
+use std::net::SocketAddr;
+
+use sealway_v2ray::{Address, Destination, Network};
+
+/// Where an outbound connects to.
+#[derive(Clone, Debug)]
+pub(crate) struct Remote {
+    /// Host and port, by which TLS and requests call it.
+    pub(crate) name: (Address, u16),
+    /// For what the client has asked for: its addresses, which it may reach. None of them: the next outbound finds them.
+    ///
+    /// `None`: a server of the configuration, which is found when it is dialled.
+    pub(crate) allowed: Option<Vec<SocketAddr>>,
+}
+
+impl Remote {
+    /// A server of the configuration.
+    pub(crate) fn server(name: &(Address, u16)) -> Remote {
+        Remote {
+            name: name.clone(),
+            allowed: None,
+        }
+    }
+
+    /// What another outbound is asked for in place of a target with these addresses.
+    pub(super) fn onward(&self, allowed: &[SocketAddr]) -> Destination {
+        let (host, port) = &self.name;
+        Destination {
+            network: Network::Tcp,
+            address: allowed.first().map_or_else(|| host.clone(), |found| found.ip().into()),
+            port: *port,
+        }
+    }
+}
