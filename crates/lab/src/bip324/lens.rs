@@ -19,7 +19,7 @@ use crate::stats::median;
 const OPS: [&str; 3] = ["pair", "seal", "open"];
 
 /// What is done once a connection, in the order in which it happens, then the whole.
-const ONCE: [&str; 5] = ["key", "ecdh", "key-schedule", "agree", "handshake"];
+const ONCE: [&str; 7] = ["key", "ecdh", "expand", "hkdf", "key-schedule", "agree", "handshake"];
 
 const RATE: Shown = Shown::new("rate", 1e-6, "10^6/s", "10^6/s").called("rate").related();
 const CONTENTS: Shown = Shown::new("throughput", 1e-9, "GB/s", "contents, GB/s").called("contents");
@@ -70,7 +70,7 @@ pub(super) static LENS: Lens = Lens {
     parameters: &[
         Parameter::text(
             "op",
-            "seal, open, pair, node (pairs on several threads), loopback, sockets (many connections), key, ecdh, key-schedule, agree or handshake",
+            "seal, open, pair, node (pairs on several threads), loopback, sockets (many connections), key, ecdh, expand, hkdf, key-schedule, agree or handshake",
         ),
         Parameter::text("sizes", "mix, or bytes of contents"),
         Parameter::number("connections", 1, "connections at once"),

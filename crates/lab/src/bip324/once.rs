@@ -1,7 +1,8 @@
-//! What a connection costs once: keys, the agreement, the key schedule, the whole handshake at both ends.
+//! What a connection costs once: keys, the agreement, HKDF and the key schedule, the whole handshake at both ends.
 
 use std::rc::Rc;
 
+use sealway_aead::derive::{Hash, Prk};
 use sealway_bip324::{Connection, ELLSWIFT_LEN, Event, LocalKey, Options, Role, SessionKeys};
 use secp256k1::SecretKey;
 use secp256k1::ellswift::{ElligatorSwift, ElligatorSwiftParty};
@@ -22,6 +23,10 @@ pub(super) enum Once {
     Key,
     /// ECDH and the hash over it, in libsecp256k1, which both libraries stand on.
     Ecdh,
+    /// HKDF-Expand, once: 32 bytes of what was extracted.
+    Expand,
+    /// HKDF-Extract of the shared secret and one HKDF-Expand.
+    Hkdf,
     /// HKDF of the shared secret: four keys, two terminators, the session id.
     Schedule,
     /// ECDH and key schedule.
@@ -32,13 +37,23 @@ pub(super) enum Once {
 }
 
 impl Once {
-    pub(super) const ALL: [Once; 5] = [Once::Handshake, Once::Key, Once::Agree, Once::Ecdh, Once::Schedule];
+    pub(super) const ALL: [Once; 7] = [
+        Once::Handshake,
+        Once::Key,
+        Once::Agree,
+        Once::Ecdh,
+        Once::Schedule,
+        Once::Hkdf,
+        Once::Expand,
+    ];
 
     /// The case's word for it.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Once::Key => "key",
             Once::Ecdh => "ecdh",
+            Once::Expand => "expand",
+            Once::Hkdf => "hkdf",
             Once::Schedule => "key-schedule",
             Once::Agree => "agree",
             Once::Handshake => "handshake",
@@ -177,14 +192,29 @@ pub(super) fn own(once: Once, case: Case, links: &Rc<Vec<Link>>) -> Cell {
             // The other end's.
             |link| Ok(shared(points(link, 1)?, ElligatorSwiftParty::B)),
         ),
+        Once::Expand => cell(
+            case,
+            name,
+            links,
+            |link| Ok(extract(&secret(link)?)),
+            |prk| expand(&prk),
+            session_id,
+        ),
+        Once::Hkdf => cell(
+            case,
+            name,
+            links,
+            secret,
+            |secret| expand(&extract(&secret)),
+            session_id,
+        ),
         Once::Schedule => cell(
             case,
             name,
             links,
-            |link| Ok(shared(points(link, 0)?, ElligatorSwiftParty::A)),
-            |shared| {
-                let secret = shared.first_chunk().ok_or_else(|| failed("no secret"))?;
-                let keys = SessionKeys::derive(secret, MAGIC).map_err(failed)?;
+            secret,
+            |secret| {
+                let keys = SessionKeys::derive(&secret, MAGIC).map_err(failed)?;
                 Ok(answer(&keys.session_id()))
             },
             session_id,
@@ -231,6 +261,26 @@ fn agreed_key(link: &Link) -> Result<Answer, CellError> {
 fn shared((a, b, secret): Points, party: ElligatorSwiftParty) -> Answer {
     let shared = ElligatorSwift::shared_secret(a, b, secret, party, None);
     answer(shared.as_secret_bytes())
+}
+
+/// The secret that both ends of a connection share.
+fn secret(link: &Link) -> Result<[u8; 32], CellError> {
+    let shared = shared(points(link, 0)?, ElligatorSwiftParty::A);
+    shared.first_chunk().copied().ok_or_else(|| failed("no secret"))
+}
+
+/// What everything of a connection is expanded from.
+fn extract(secret: &[u8; 32]) -> Prk {
+    let mut salt = *b"bitcoin_v2_shared_secret....";
+    salt[24..].copy_from_slice(&MAGIC.0);
+    Prk::extract(Hash::Sha256, &salt, secret)
+}
+
+/// The session id, which is expanded as each of the keys is.
+fn expand(prk: &Prk) -> Result<Answer, CellError> {
+    let mut id = [0; 32];
+    prk.expand_raw(b"session_id", &mut id).map_err(failed)?;
+    Ok(answer(&id))
 }
 
 fn handshake([first, second]: [[u8; 32]; 2]) -> Result<Answer, CellError> {

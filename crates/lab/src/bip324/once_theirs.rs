@@ -50,7 +50,7 @@ pub(super) fn theirs(once: Once, case: Case, links: &Rc<Vec<Link>>) -> Option<Ce
             },
             session_id,
         ),
-        Once::Ecdh | Once::Schedule => return None,
+        Once::Ecdh | Once::Expand | Once::Hkdf | Once::Schedule => return None,
     };
     Some(made)
 }
