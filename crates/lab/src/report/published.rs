@@ -1,7 +1,7 @@
 //! Published claims and orders, as both reports say them.
 
-use crate::format::{TIED, list_range, percent_from_one, times};
-use crate::result::{Claim, Ranking, Ratio, Reading, Reproduction};
+use crate::format::{TIED, list_range, percent_from_one, sig3_or, times};
+use crate::result::{Claim, Ranked, Ranking, Ratio, Reading, Reproduction};
 
 /// The published ratio of a claim: in per cent where that is how people say it, below twice and above half.
 pub(crate) fn published(claim: &Claim) -> String {
@@ -59,8 +59,18 @@ pub(crate) fn placed(ranking: &Ranking) -> Vec<Column<'_>> {
     columns
 }
 
-/// The published place of an entry.
+/// The published figure of an entry.
+pub(crate) fn figure(entry: &Ranked) -> String {
+    entry
+        .published
+        .map_or_else(|| "none".to_owned(), |figure| sig3_or(figure, "?"))
+}
+
+/// The published place of an entry. Without a figure it has none.
 pub(crate) fn place(ranking: &Ranking, at: usize) -> String {
+    if ranking.entries.get(at).is_some_and(|entry| entry.published.is_none()) {
+        return String::new();
+    }
     let tied = if ranking.tied(at) { TIED } else { "" };
     format!("{tied}{}", at + 1)
 }

@@ -17,15 +17,17 @@ pub(super) struct Ranking {
     pub(super) unit: &'static str,
     /// What each is here, and the published figure.
     pub(super) entries: &'static [(Figure, f64)],
+    /// What was named with them, and no figure given of. Here it has a place among them.
+    pub(super) unpublished: &'static [Figure],
     /// The metrics by which ours are put in order.
     pub(super) metrics: &'static [&'static str],
 }
 
 impl Ranking {
     pub(super) fn evaluate(&self, run: &RunResult) -> result::Ranking {
-        let entries = self.entries.iter().map(|(figure, published)| Ranked {
+        let entries = self.figures().map(|(figure, published)| Ranked {
             name: figure.label.to_owned(),
-            published: *published,
+            published,
             places: Vec::new(),
             loads: loads(figure, run),
         });
@@ -48,9 +50,18 @@ impl Ranking {
         ranking
     }
 
+    /// Every entry, and what was published of it.
+    pub(super) fn figures(&self) -> impl Iterator<Item = (&Figure, Option<f64>)> {
+        let published = self
+            .entries
+            .iter()
+            .map(|(figure, published)| (figure, Some(*published)));
+        published.chain(self.unpublished.iter().map(|figure| (figure, None)))
+    }
+
     /// The rows of a subject that may be ranked, in the published order, with their places in it.
     fn rows<'r>(&self, run: &'r RunResult, subject: &str, metric: &str) -> Vec<(usize, &'r ResultRow)> {
-        let entries = self.entries.iter().enumerate();
+        let entries = self.figures().enumerate();
         let rows = entries.filter_map(|(entry, (figure, _))| {
             let row = figure.rows(run, metric).find(|row| row.subject == subject)?;
             sound(row).then_some((entry, row))
@@ -75,10 +86,11 @@ impl Ranking {
             before = Some(row);
         }
         let (mut kept, mut reversed) = (0, 0);
-        let published = |entry: usize| self.entries[entry].1;
-        let neighbours = rows
-            .windows(2)
-            .filter(|pair| in_order(published(pair[0].0), published(pair[1].0)));
+        let published = |entry: usize| self.entries.get(entry).map(|(_, published)| *published);
+        let neighbours = rows.windows(2).filter(|pair| {
+            let both = published(pair[0].0).zip(published(pair[1].0));
+            both.is_some_and(|(better, worse)| in_order(better, worse))
+        });
         let leading: Vec<Option<bool>> = neighbours.map(|pair| leads(run, pair[0].1, pair[1].1)).collect();
         let pairs = leading.len();
         if pairs == 0 {

@@ -43,7 +43,7 @@ fn cases(recipe: &Recipe, profile: Profile) -> Vec<(&'static str, Case)> {
 
 fn figures(recipe: &Recipe) -> Vec<Figure> {
     let of_claims = recipe.claims.iter().flat_map(|claim| [claim.over, claim.under]);
-    let entries = recipe.rankings.iter().flat_map(|ranking| ranking.entries);
+    let entries = recipe.rankings.iter().flat_map(|ranking| ranking.figures());
     of_claims.chain(entries.map(|(figure, _)| *figure)).collect()
 }
 
@@ -392,6 +392,24 @@ fn an_order_has_places_ties_and_what_agrees() {
              not told apart."
         ]
     );
+}
+
+#[test]
+fn what_has_no_published_figure_has_a_place_here_only() {
+    let ranking = &vless_vmess::RECIPE.rankings[0];
+    let ((first, _), door) = (&ranking.entries[0], &ranking.unpublished[0]);
+    let run = run(&[
+        (first, "throughput", "sealway", 4.0),
+        (door, "throughput", "sealway", 5.0),
+    ]);
+    let found = ranking.evaluate(&run);
+    let (at, entry) = (0..)
+        .zip(&found.entries)
+        .find(|(_, entry)| entry.name == door.label)
+        .unwrap();
+    assert_eq!((entry.published, entry.places[0].place), (None, 1));
+    assert_eq!(found.entries[0].places[0].place, 2);
+    assert!(!found.tied(at) && found.agreement.is_empty(), "{:?}", found.agreement);
 }
 
 #[test]

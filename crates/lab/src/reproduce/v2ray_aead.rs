@@ -186,6 +186,7 @@ pub(super) static RECIPE: Recipe = Recipe {
         source: 2,
         unit: "Mbit/s",
         entries: &[(CHACHA, 797.0), (AES, 795.0), (VLESS_TLS, 379.0), (NONE_TLS, 328.0)],
+        unpublished: &[],
         metrics: &["throughput", COST],
     }],
     peers: &[("v2ray", "scripts/install-peers gets it (Debian: apt-get install v2ray)")],

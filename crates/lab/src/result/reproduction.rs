@@ -105,7 +105,7 @@ pub struct Ranking {
     pub source: u32,
     /// Unit of the published figures.
     pub unit: String,
-    /// Best first, as published.
+    /// Best first, as published; then what was published without a figure.
     pub entries: Vec<Ranked>,
     /// How far both orders agree, a sentence for each subject and metric.
     #[serde(default)]
@@ -117,9 +117,10 @@ pub struct Ranking {
 pub struct Ranked {
     /// What it is.
     pub name: String,
-    /// The published figure.
+    /// The published figure; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
-    pub published: f64,
+    pub published: Option<f64>,
     /// Its places here.
     #[serde(default)]
     pub places: Vec<Placed>,
@@ -161,7 +162,10 @@ impl Ranking {
     pub(crate) fn tied(&self, at: usize) -> bool {
         let before = at.checked_sub(1).and_then(|before| self.entries.get(before));
         let pair = before.zip(self.entries.get(at));
-        pair.is_some_and(|(before, entry)| !in_order(before.published, entry.published))
+        pair.is_some_and(|(before, entry)| {
+            let published = before.published.zip(entry.published);
+            published.is_some_and(|(better, worse)| !in_order(better, worse))
+        })
     }
 }
 

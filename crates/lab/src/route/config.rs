@@ -20,6 +20,9 @@ pub(super) const WS_PATH: &str = "/lab";
 /// The path of XHTTP requests.
 const XHTTP_PATH: &str = "/lab";
 
+/// Who the client is to a server of SOCKS.
+pub(super) const SOCKS_USER: &str = "lab";
+
 /// The service of gRPC.
 pub(super) const GRPC_SERVICE: &str = "lab";
 
@@ -66,6 +69,16 @@ impl Facts<'_> {
             Protocol::None | Protocol::Copy => {
                 return whole(vec![door(entry, sink)], freedom());
             }
+            Protocol::Door => {
+                let mut settings = freedom()["settings"].take();
+                settings["redirect"] = json!(server.to_string());
+                ("freedom", settings)
+            }
+            Protocol::Socks => {
+                let user = json!({ "user": SOCKS_USER, "pass": self.id });
+                let server = json!({ "address": address, "port": port, "users": [user] });
+                ("socks", json!({ "servers": [server] }))
+            }
             Protocol::Vless => {
                 user["encryption"] = json!("none");
                 ("vless", vnext(server, user))
@@ -111,13 +124,18 @@ impl Facts<'_> {
         whole(vec![door(entry, sink)], outbound)
     }
 
-    /// The server at `port`; `inner` is the port of a second inbound, where the stack has one.
-    pub(super) fn server(&self, port: u16, inner: u16) -> Value {
+    /// The server at `port`, which leads to `sink`; `inner` is the port of a second inbound, where the stack has one.
+    pub(super) fn server(&self, [port, inner]: [u16; 2], sink: SocketAddr) -> Value {
         let mut user = json!({ "id": self.id });
         let (protocol, mut settings) = match self.stack.protocol {
             Protocol::Vmess(_) | Protocol::VmessNone => {
                 user["alterId"] = json!(0);
                 ("vmess", json!({ "clients": [user] }))
+            }
+            Protocol::Door => ("dokodemo-door", leads_to(sink)),
+            Protocol::Socks => {
+                let account = json!({ "user": SOCKS_USER, "pass": self.id });
+                ("socks", json!({ "auth": "password", "accounts": [account] }))
             }
             Protocol::Trojan => ("trojan", json!({ "clients": [{ "password": self.id }] })),
             Protocol::Shadowsocks(_) | Protocol::Shadowsocks2022(_) => {
@@ -281,8 +299,13 @@ fn door(port: u16, target: SocketAddr) -> Value {
         "listen": "127.0.0.1",
         "port": port,
         "protocol": "dokodemo-door",
-        "settings": { "address": target.ip().to_string(), "port": target.port(), "network": "tcp" },
+        "settings": leads_to(target),
     })
+}
+
+/// The settings of an inbound whose connections all go to one target.
+fn leads_to(target: SocketAddr) -> Value {
+    json!({ "address": target.ip().to_string(), "port": target.port(), "network": "tcp" })
 }
 
 /// The way to the target. It is on loopback, which programs that guard private networks must be told to allow; the others
@@ -312,16 +335,32 @@ mod tests {
                 only: None,
             };
             let client = facts.client(1, local(2), local(9));
-            let server = facts.server(2, 4);
+            let server = facts.server([2, 4], local(9));
             let out = &client["outbounds"][0];
             let inbounds = server["inbounds"].as_array().unwrap();
             for inbound in inbounds {
-                assert_eq!(inbound["protocol"], out["protocol"]);
-                for key in ["id", "password"] {
-                    let ours = [&inbound["settings"]["clients"][0][key], &inbound["settings"][key]];
+                match stack.protocol {
+                    Protocol::Door => {
+                        assert_eq!(
+                            (&inbound["protocol"], &out["protocol"]),
+                            (&json!("dokodemo-door"), &json!("freedom"))
+                        );
+                        assert_eq!(out["settings"]["redirect"], "127.0.0.1:2");
+                        assert_eq!(inbound["settings"]["port"], 9);
+                    }
+                    _ => assert_eq!(inbound["protocol"], out["protocol"]),
+                }
+                for key in ["id", "password", "pass"] {
+                    let accounts = &inbound["settings"]["accounts"][0];
+                    let ours = [
+                        &inbound["settings"]["clients"][0][key],
+                        &inbound["settings"][key],
+                        &accounts[key],
+                    ];
                     let theirs = [
                         &out["settings"]["vnext"][0]["users"][0][key],
                         &out["settings"]["servers"][0][key],
+                        &out["settings"]["servers"][0]["users"][0][key],
                     ];
                     assert!(
                         theirs.iter().all(|it| it.is_null() || ours.contains(it)),
@@ -351,7 +390,7 @@ mod tests {
                 listen: [192, 0, 2, 1].into(),
                 only: Some(local(9)),
             };
-            let server = facts.server(2, 4);
+            let server = facts.server([2, 4], local(9));
             let outbounds = server["outbounds"].as_array().unwrap();
             assert_eq!(outbounds.len(), 1, "{stack}");
             assert_eq!(outbounds[0]["settings"]["redirect"], "127.0.0.1:9", "{stack}");

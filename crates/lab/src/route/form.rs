@@ -21,12 +21,13 @@ pub(super) fn client(kind: Kind, facts: &Facts<'_>, entry: u16, server: SocketAd
     }
 }
 
-/// The configuration of a server at `port`; `inner` is the port of a second inbound, where the stack has one.
-pub(super) fn server(kind: Kind, facts: &Facts<'_>, port: u16, inner: u16) -> Value {
+/// The configuration of a server that leads to `sink`, at the first of two ports; the second is for an inbound behind it, where the
+/// stack has one.
+pub(super) fn server(kind: Kind, facts: &Facts<'_>, ports: [u16; 2], sink: SocketAddr) -> Value {
     match kind {
-        Kind::SingBox => sing_box::server(facts, port),
-        Kind::Shoes => shoes::server(facts, port),
-        _ => facts.server(port, inner),
+        Kind::SingBox => sing_box::server(facts, ports[0]),
+        Kind::Shoes => shoes::server(facts, ports[0]),
+        _ => facts.server(ports, sink),
     }
 }
 
@@ -47,7 +48,7 @@ pub(super) fn samples(kind: Kind, stacks: &[Stack]) -> BTreeMap<String, Value> {
         let to = if stack.needs_nginx() { local(3) } else { local(2) };
         add("client", client(kind, &facts, 1, to, local(9)));
         if stack.has_wire() {
-            add("server", server(kind, &facts, 2, 4));
+            add("server", server(kind, &facts, [2, 4], local(9)));
         }
         if stack.needs_nginx() {
             add("front", json!(facts.nginx(3, local(2), None)));

@@ -52,7 +52,7 @@ impl Route {
         let mut opening = Opening::new(stack, engine, &folder, &id);
         opening.facts.listen = listen;
         opening.facts.only = Some(sink);
-        let entry = opening.server()?;
+        let entry = opening.server(sink)?;
         let roles = opening.roles();
         let authority = match stack.tls {
             true => std::fs::read_to_string(folder.path().join(AUTHORITY)).map_err(system("read a certificate"))?,

@@ -67,7 +67,7 @@ impl<'a> Opening<'a> {
     ) -> Result<SocketAddr, RouteError> {
         let mut next = sink;
         if self.facts.stack.has_wire() {
-            next = self.server()?;
+            next = self.server(sink)?;
             if self.facts.stack.needs_nginx() {
                 next = self.front(next)?;
             }
@@ -78,8 +78,8 @@ impl<'a> Opening<'a> {
         self.client(next, target)
     }
 
-    /// Starts the server, with its certificate.
-    pub(super) fn server(&mut self) -> Result<SocketAddr, RouteError> {
+    /// Starts the server, with its certificate. Where it is not told by a client, it leads to `sink`.
+    pub(super) fn server(&mut self, sink: SocketAddr) -> Result<SocketAddr, RouteError> {
         let stack = self.facts.stack;
         if stack.tls {
             tls::make(self.facts.folder).map_err(|what| RouteError::System {
@@ -90,9 +90,9 @@ impl<'a> Opening<'a> {
         // A second inbound of the program may begin to listen after the first.
         let at = [self.facts.listen, LOOPBACK];
         let used = if stack.shape == stack::Shape::Fallback { 2 } else { 1 };
-        self.start_at("server", &at[..used], |opening, [port, inner]| {
-            let config = form::server(opening.engine.kind(), &opening.facts, port, inner);
-            opening.engine_command("server", port, &config.to_string())
+        self.start_at("server", &at[..used], |opening, ports| {
+            let config = form::server(opening.engine.kind(), &opening.facts, ports, sink);
+            opening.engine_command("server", ports[0], &config.to_string())
         })
     }
 

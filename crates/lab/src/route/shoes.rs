@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-use super::config::{Facts, WS_PATH, local, security};
+use super::config::{Facts, SOCKS_USER, WS_PATH, local, security};
 use super::stack::{Network, Protocol};
 use super::tls::{CERTIFICATE, KEY, SERVER_NAME};
 
@@ -60,6 +60,7 @@ fn carried(facts: &Facts<'_>, websocket: impl Fn(Value) -> Value) -> Value {
         Protocol::Vmess(_) | Protocol::VmessNone => {
             json!({ "type": "vmess", "cipher": security(facts.stack.protocol), "user_id": facts.id })
         }
+        Protocol::Socks => json!({ "type": "socks", "username": SOCKS_USER, "password": facts.id }),
         Protocol::Trojan => json!({ "type": "trojan", "password": facts.id }),
         Protocol::Shadowsocks(_) | Protocol::Shadowsocks2022(_) => {
             let (method, password) = facts.shadowsocks();
@@ -157,7 +158,9 @@ mod tests {
     fn what_it_does_not_have_is_known() {
         for stack in Stack::ALL {
             let carried = matches!(stack.network, Network::Tcp | Network::WebSocket);
-            let usual = stack.cipher != Suite::ChaCha20Poly1305 && stack.shape != Shape::Fallback;
+            let usual = stack.cipher != Suite::ChaCha20Poly1305
+                && stack.shape != Shape::Fallback
+                && stack.protocol != Protocol::Door;
             assert_eq!(stack.lacking(Kind::Shoes).is_none(), carried && usual, "{stack}");
         }
     }

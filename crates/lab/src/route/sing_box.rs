@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-use super::config::{Facts, GRPC_SERVICE, WS_PATH, security};
+use super::config::{Facts, GRPC_SERVICE, SOCKS_USER, WS_PATH, security};
 use super::stack::{Network, Protocol};
 use super::tls::{AUTHORITY, CERTIFICATE, KEY, SERVER_NAME};
 
@@ -20,12 +20,14 @@ pub(super) fn client(facts: &Facts<'_>, entry: u16, server: SocketAddr, sink: So
         "override_port": sink.port(),
     });
     let mut outbound = match facts.stack.protocol {
-        Protocol::None | Protocol::Copy => return whole(door, direct()),
+        // It has no `Door`.
+        Protocol::None | Protocol::Copy | Protocol::Door => return whole(door, direct()),
         Protocol::Vless => json!({ "type": "vless", "uuid": facts.id }),
         Protocol::Vmess(_) | Protocol::VmessNone => {
             json!({ "type": "vmess", "uuid": facts.id, "security": security(facts.stack.protocol) })
         }
         Protocol::Trojan => json!({ "type": "trojan", "password": facts.id }),
+        Protocol::Socks => json!({ "type": "socks", "username": SOCKS_USER, "password": facts.id }),
         Protocol::Shadowsocks(_) | Protocol::Shadowsocks2022(_) => shadowsocks(facts),
     };
     outbound["tag"] = json!("proxy");
@@ -46,6 +48,7 @@ pub(super) fn server(facts: &Facts<'_>, port: u16) -> Value {
     let mut inbound = match facts.stack.protocol {
         Protocol::Vmess(_) | Protocol::VmessNone => json!({ "type": "vmess", "users": [{ "uuid": facts.id }] }),
         Protocol::Trojan => json!({ "type": "trojan", "users": [{ "password": facts.id }] }),
+        Protocol::Socks => json!({ "type": "socks", "users": [{ "username": SOCKS_USER, "password": facts.id }] }),
         Protocol::Shadowsocks(_) | Protocol::Shadowsocks2022(_) => {
             let mut inbound = shadowsocks(facts);
             inbound["network"] = json!("tcp");
@@ -161,7 +164,9 @@ mod tests {
     fn what_it_does_not_have_is_known() {
         for stack in Stack::ALL {
             let carried = matches!(stack.network, Network::Tcp | Network::WebSocket | Network::Grpc);
-            let usual = stack.cipher == sealway_aead::Suite::Aes128Gcm && stack.shape != Shape::Fallback;
+            let usual = stack.cipher == sealway_aead::Suite::Aes128Gcm
+                && stack.shape != Shape::Fallback
+                && stack.protocol != Protocol::Door;
             assert_eq!(stack.lacking(Kind::SingBox).is_none(), carried && usual, "{stack}");
         }
     }

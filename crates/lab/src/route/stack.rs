@@ -25,6 +25,10 @@ pub(super) enum Protocol {
     None,
     /// One program that copies.
     Copy,
+    /// Bytes as they are, from a freedom outbound to a dokodemo-door.
+    Door,
+    /// SOCKS 5, with a password.
+    Socks,
     Vless,
     Vmess(Suite),
     /// VMess that seals nothing but its header.
@@ -97,6 +101,12 @@ impl Stack {
     pub const DIRECT: Stack = pair("direct", Protocol::None, Network::Tcp, false);
     /// One program that copies bytes between two connections: a fixed-destination inbound and a freedom outbound.
     pub const RELAY: Stack = pair("relay", Protocol::Copy, Network::Tcp, false);
+    /// No proxy protocol: a freedom outbound dials a dokodemo-door over TCP.
+    pub const DOKODEMO_TCP: Stack = pair("dokodemo-tcp", Protocol::Door, Network::Tcp, false);
+    /// No proxy protocol: a freedom outbound dials a dokodemo-door over WebSocket.
+    pub const DOKODEMO_WS: Stack = pair("dokodemo-ws", Protocol::Door, Network::WebSocket, false);
+    /// SOCKS over TCP.
+    pub const SOCKS: Stack = pair("socks", Protocol::Socks, Network::Tcp, false);
     /// VLESS over TCP.
     pub const VLESS_TCP: Stack = vless("vless-tcp", Network::Tcp, false);
     /// VLESS over TLS.
@@ -207,9 +217,12 @@ impl Stack {
     );
 
     /// Every stack, the plainest first.
-    pub const ALL: [Stack; 35] = [
+    pub const ALL: [Stack; 38] = [
         Stack::DIRECT,
         Stack::RELAY,
+        Stack::DOKODEMO_TCP,
+        Stack::DOKODEMO_WS,
+        Stack::SOCKS,
         Stack::VLESS_TCP,
         Stack::VLESS_TCP_TLS,
         Stack::VLESS_TCP_TLS_AES_256,
@@ -327,6 +340,7 @@ impl Stack {
             (SingBox | Shoes, Network::HttpHeader, _) => Some("HTTP header for TCP"),
             (Shoes, Network::Grpc, _) => Some("gRPC"),
             (SingBox | Shoes, Network::Mux, _) => Some("mux of V2Ray's kind"),
+            (SingBox | Shoes, _, Protocol::Door) => Some("redirect of a direct outbound"),
             (SingBox | Shoes, ..) if self.shape == Shape::Fallback => Some("fallback of VLESS"),
             (Shoes, ..) if self.cipher == Suite::Aes256Gcm => None,
             // Of our own it is known that they keep to it.

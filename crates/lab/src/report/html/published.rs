@@ -4,9 +4,10 @@ use maud::{Markup, html};
 
 use super::chart::Text;
 use super::figure::listing;
-use crate::format::sig3_or;
 use crate::report::listing::{Entry, Listing};
-use crate::report::published::{LOADS, PROCESSES, TIES, loads, measured, place, placed, published, tally, words};
+use crate::report::published::{
+    LOADS, PROCESSES, TIES, figure, loads, measured, place, placed, published, tally, words,
+};
 use crate::result::{Ranking, Reproduction};
 
 /// Identifier of the section, and its title.
@@ -110,7 +111,10 @@ fn order(ranking: &Ranking) -> Listing {
         let mut row = vec![
             Entry::text(place(ranking, at)),
             Entry::text(&entry.name),
-            Entry::number(sig3_or(entry.published, "?"), entry.published),
+            match entry.published {
+                Some(published) => Entry::number(figure(entry), published),
+                None => Entry::text(figure(entry)),
+            },
         ];
         row.extend(places.iter().map(|(.., places)| {
             let place = places.get(at).cloned().unwrap_or_default();

@@ -1,8 +1,10 @@
 //! Published claims and orders beside what was measured.
 
 use super::Text;
-use crate::format::{self, sig3_or};
-use crate::report::published::{LOADS, PROCESSES, TIES, loads, measured, place, placed, published, tally, words};
+use crate::format;
+use crate::report::published::{
+    LOADS, PROCESSES, TIES, figure, loads, measured, place, placed, published, tally, words,
+};
 use crate::result::{Claim, Ranking, Reading, Reproduction};
 
 /// The widest subject and figure that stand in line.
@@ -120,11 +122,7 @@ fn ranked(out: &mut Text, ranking: &Ranking) {
         }
         for (at, entry) in ranking.entries.iter().enumerate() {
             let name: String = entry.name.chars().take(ENTRY).collect();
-            let mut line = format!(
-                "{:>3}  {name:<ENTRY$}{:>PLACE$}",
-                place(ranking, at),
-                sig3_or(entry.published, "?")
-            );
+            let mut line = format!("{:>3}  {name:<ENTRY$}{:>PLACE$}", place(ranking, at), figure(entry));
             for (_, _, places) in columns {
                 line.push_str(&format!("{:>PLACE$}", places.get(at).map_or("", String::as_str)));
             }
