@@ -162,3 +162,32 @@ pub fn clearly(a: &ResultRow, b: &ResultRow) -> bool {
     let least = 1.0 + margin(a.rounds.min(b.rounds));
     round_ratios(a, b).is_some_and(|(low, middle, _)| low > 1.0 && middle > least)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::row;
+
+    #[test]
+    fn figures_that_depend_on_more_than_the_subject_win_nothing() {
+        let other = row("xray", 1.0);
+        for mark in [
+            "unusable",
+            "overloaded",
+            "generator-bound",
+            "unauthenticated",
+            "link-late",
+        ] {
+            let mut first = row("sealway", 9.0);
+            assert!(rankable(&first) && clearly(&first, &other));
+            first.flags.push(mark.to_owned());
+            assert!(!rankable(&first) && !clearly(&first, &other), "{mark}");
+            assert_eq!(barred(&first).collect::<Vec<_>>(), [mark]);
+            assert_eq!(
+                best(&[Some(&first), Some(&other), Some(&row("v2ray", 0.5))]),
+                [false, true, false],
+                "{mark}"
+            );
+        }
+    }
+}

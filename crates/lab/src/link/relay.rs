@@ -3,31 +3,17 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::net::SocketFlags;
 
 use super::Link;
 use super::flow::{Item, PIECE};
 use super::line::Line;
 use super::pair::{DOWN, Pair, Taken, UP, buffer};
-use crate::poller::Poller;
+use crate::service::{Door, Event, Service};
 use crate::stats::SplitMix64;
-
-/// Connections that may wait to be accepted.
-const BACKLOG: i32 = 4096;
-
-const LISTENER: u64 = u64::MAX;
-const WAKE: u64 = u64::MAX - 1;
-
-/// Nothing happens after this long but another look at whether to stop.
-const STEP: Duration = Duration::from_secs(1);
 
 /// What is seen to no later than this is in time.
 const LATE_NS: u64 = 1_000_000;
@@ -42,15 +28,12 @@ const TURNS: usize = 256;
 /// link. Its CPU time is that of a thread of this process.
 #[derive(Debug)]
 pub struct Relay {
-    address: SocketAddr,
+    service: Service,
     shared: Arc<Shared>,
-    wake: Arc<OwnedFd>,
-    thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
-    stop: AtomicBool,
     engaged: AtomicBool,
     seed: AtomicU64,
     /// Deadlines since the link was engaged, and those that were seen to too late.
@@ -66,50 +49,17 @@ impl Relay {
     /// # Errors
     /// What the system says to listening, or to starting a thread.
     pub fn open(to: SocketAddr, link: Link) -> io::Result<Relay> {
-        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
-        // Those that are accepted have it too.
-        socket.set_recv_buffer_size(buffer(&link))?;
-        socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
-        socket.listen(BACKLOG)?;
-        socket.set_nonblocking(true)?;
-        let listener = TcpListener::from(socket);
-        let address = listener.local_addr()?;
-        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        let poller = Poller::new()?;
-        poller.add_input(&listener, LISTENER)?;
-        poller.add_input(&*wake, WAKE)?;
         let shared = Arc::new(Shared::default());
-        let carrier = Carrier {
-            listener,
-            to,
-            link,
-            poller,
-            origin: Instant::now(),
-            places: Vec::new(),
-            free: Vec::new(),
-            accepted: 0,
-            timers: BinaryHeap::new(),
-            lines: [Line::new(&link), Line::new(&link)],
-            waiting: Default::default(),
-            input: vec![0; PIECE].into_boxed_slice(),
-            engaged: false,
-            wake: Arc::clone(&wake),
-            shared: Arc::clone(&shared),
-        };
-        let thread = std::thread::Builder::new()
-            .name("link".to_owned())
-            .spawn(move || carrier.run())?;
-        Ok(Relay {
-            address,
-            shared,
-            wake,
-            thread: Some(thread),
-        })
+        let told = Arc::clone(&shared);
+        let service = Service::start("link", Door::open(Some(buffer(&link)))?, move |door| {
+            Carrier::new(door, to, link, told).run();
+        })?;
+        Ok(Relay { service, shared })
     }
 
     /// Where to connect to.
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.service.address()
     }
 
     /// From now on bytes take as long as over the link. Losses of connections that are opened from now on come from `seed`.
@@ -119,13 +69,13 @@ impl Relay {
         }
         self.shared.seed.store(seed, Ordering::Relaxed);
         self.shared.engaged.store(true, Ordering::Release);
-        self.wake();
+        self.service.wake();
     }
 
     /// From now on bytes pass at once, also those that are under way.
     pub fn release(&self) {
         self.shared.engaged.store(false, Ordering::Release);
-        self.wake();
+        self.service.wake();
     }
 
     /// Whether over a tenth of what was due since the link was engaged was done more than a millisecond, and more than 5 % of the
@@ -138,29 +88,13 @@ impl Relay {
     pub fn fault(&self) -> Option<String> {
         self.shared.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
-
-    fn wake(&self) {
-        // Unwritten, it looks for itself within a step.
-        let _ = rustix::io::write(&*self.wake, &1u64.to_ne_bytes());
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Release);
-        self.wake();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
 }
 
 /// What the thread has.
 struct Carrier {
-    listener: TcpListener,
+    door: Door,
     to: SocketAddr,
     link: Link,
-    poller: Poller,
     origin: Instant,
     /// Each with the number of those that had its place before, so that an event for one of them is not taken for its own.
     places: Vec<(u32, Option<Pair>)>,
@@ -173,13 +107,30 @@ struct Carrier {
     waiting: [VecDeque<u32>; 2],
     input: Box<[u8]>,
     engaged: bool,
-    wake: Arc<OwnedFd>,
     shared: Arc<Shared>,
 }
 
 impl Carrier {
+    fn new(door: Door, to: SocketAddr, link: Link, shared: Arc<Shared>) -> Carrier {
+        Carrier {
+            door,
+            to,
+            link,
+            origin: Instant::now(),
+            places: Vec::new(),
+            free: Vec::new(),
+            accepted: 0,
+            timers: BinaryHeap::new(),
+            lines: [Line::new(&link), Line::new(&link)],
+            waiting: Default::default(),
+            input: vec![0; PIECE].into_boxed_slice(),
+            engaged: false,
+            shared,
+        }
+    }
+
     fn run(mut self) {
-        while !self.shared.stop.load(Ordering::Acquire) {
+        while self.door.is_open() {
             if let Err(error) = self.step() {
                 let mut fault = self.shared.fault.lock().unwrap_or_else(PoisonError::into_inner);
                 *fault = Some(error.to_string());
@@ -198,8 +149,8 @@ impl Carrier {
     /// Waits for what happens next, and sees to it.
     fn step(&mut self) -> io::Result<()> {
         let until = self.next().map_or(u64::MAX, |(at, _)| at);
-        let left = Duration::from_nanos(until.saturating_sub(self.now())).min(STEP);
-        let count = self.poller.wait(left)?;
+        let left = Duration::from_nanos(until.saturating_sub(self.now()));
+        let count = self.door.wait(left)?;
         if self.engaged != self.shared.engaged.load(Ordering::Acquire) {
             self.switch()?;
         }
@@ -217,13 +168,10 @@ impl Carrier {
             }
         }
         for index in 0..count {
-            let Some(ready) = self.poller.event(index) else { break };
-            match ready.token {
-                LISTENER => self.accept()?,
-                WAKE => {
-                    let _ = rustix::io::read(&*self.wake, &mut [0; 8]);
-                }
-                token => {
+            match self.door.event(index) {
+                Some(Event::Arrival) => self.accept()?,
+                Some(Event::Socket(ready)) => {
+                    let token = ready.token;
                     let (generation, place, end) = ((token >> 32) as u32, (token >> 1) as u32 & PLACES, token & 1);
                     if let Some((known, Some(pair))) = self.places.get_mut(place as usize)
                         && *known == generation
@@ -232,6 +180,7 @@ impl Carrier {
                         self.serve(place, now)?;
                     }
                 }
+                Some(Event::Woken) | None => {}
             }
         }
         Ok(())
@@ -282,15 +231,7 @@ impl Carrier {
     }
 
     fn accept(&mut self) -> io::Result<()> {
-        loop {
-            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-            let near = match rustix::net::accept_with(&self.listener, flags) {
-                Ok(near) => TcpStream::from(near),
-                Err(rustix::io::Errno::AGAIN) => return Ok(()),
-                // The client is gone already.
-                Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => continue,
-                Err(error) => return Err(error.into()),
-            };
+        while let Some(near) = self.door.accept()? {
             let place = self.free.pop().unwrap_or_else(|| {
                 self.places.push((0, None));
                 (self.places.len() - 1) as u32
@@ -303,13 +244,14 @@ impl Carrier {
             entry.0 = entry.0.wrapping_add(1) & GENERATIONS;
             let token = token(entry.0, place, UP);
             near.set_nodelay(true)?;
-            self.poller.add(&near, token)?;
+            self.door.watch(&near, token)?;
             let pair = Pair::new(near, &self.link, now, self.engaged, random);
             let [up, down] = pair.open_at;
             self.timers
                 .extend([pair.dial_at, up, down].map(|at| Reverse((at, place))));
             entry.1 = Some(pair);
         }
+        Ok(())
     }
 
     /// Does what there is to do for a connection at `now`.
@@ -325,7 +267,7 @@ impl Carrier {
         };
         if !pair.is_dialled() && (now >= pair.dial_at || !self.engaged) {
             let dialled = pair.dial(self.to, buffer(&self.link));
-            let watched = dialled.and_then(|far| self.poller.add(far, token(generation, place, DOWN)));
+            let watched = dialled.and_then(|far| self.door.watch(far, token(generation, place, DOWN)));
             match watched {
                 Ok(()) => {}
                 Err(error) if is_theirs(&error) => pair.cut(),
@@ -456,3 +398,6 @@ const GENERATIONS: u32 = 0x7fff_ffff;
 fn token(generation: u32, place: u32, end: usize) -> u64 {
     u64::from(generation) << 32 | u64::from(place) << 1 | end as u64
 }
+
+#[cfg(test)]
+mod tests;

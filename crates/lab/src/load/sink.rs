@@ -1,41 +1,24 @@
 //! The server at the end of every route: a thread of the lab that answers, and checks what it gets.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
-
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::net::SocketFlags;
 
 use super::script::{Ending, Script, Talk};
 use super::wire::{Buffers, Pumped, ended, pump};
-use crate::poller::Poller;
-
-/// Connections that may wait to be accepted.
-const BACKLOG: i32 = 4096;
-
-const LISTENER: u64 = u64::MAX;
-const WAKE: u64 = u64::MAX - 1;
-
-/// Nothing happens after this long but another look at whether to stop.
-const STEP: Duration = Duration::from_secs(1);
+use crate::service::{Door, Event, Service};
 
 /// A running server. Dropping it closes all its connections.
 #[derive(Debug)]
 pub(crate) struct Sink {
-    address: SocketAddr,
+    service: Service,
     shared: Arc<Shared>,
-    wake: Arc<OwnedFd>,
-    thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
-    stop: AtomicBool,
     served: AtomicU64,
     /// The first thing that went wrong since it was last asked for.
     fault: Mutex<Option<Fault>>,
@@ -64,40 +47,25 @@ impl Shared {
 impl Sink {
     /// Serves `script` on a port of the system's choice on loopback.
     pub(crate) fn start(script: &'static Script) -> io::Result<Sink> {
-        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
-        socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
-        socket.listen(BACKLOG)?;
-        socket.set_nonblocking(true)?;
-        let listener = TcpListener::from(socket);
-        let address = listener.local_addr()?;
-        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let shared = Arc::new(Shared::default());
-        let poller = Poller::new()?;
-        poller.add_input(&listener, LISTENER)?;
-        poller.add_input(&*wake, WAKE)?;
-        let server = Server {
-            script,
-            listener,
-            poller,
-            connections: Vec::new(),
-            free: Vec::new(),
-            buffers: Buffers::new(),
-            shared: Arc::clone(&shared),
-        };
-        let thread = std::thread::Builder::new()
-            .name("sink".to_owned())
-            .spawn(move || server.run())?;
-        Ok(Sink {
-            address,
-            shared,
-            wake,
-            thread: Some(thread),
-        })
+        let seen = Arc::clone(&shared);
+        let service = Service::start("sink", Door::open(None)?, move |door| {
+            let server = Server {
+                script,
+                door,
+                connections: Vec::new(),
+                free: Vec::new(),
+                buffers: Buffers::new(),
+                shared: seen,
+            };
+            server.run();
+        })?;
+        Ok(Sink { service, shared })
     }
 
     /// Where it listens.
     pub(crate) const fn address(&self) -> SocketAddr {
-        self.address
+        self.service.address()
     }
 
     /// Exchanges served to their end.
@@ -112,22 +80,10 @@ impl Sink {
     }
 }
 
-impl Drop for Sink {
-    fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        // Unwritten, it looks for itself within a step.
-        let _ = rustix::io::write(&*self.wake, &1u64.to_ne_bytes());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
 /// What the thread has.
 struct Server {
     script: &'static Script,
-    listener: TcpListener,
-    poller: Poller,
+    door: Door,
     /// Each with the number of those that had its place before, so that an event for one of them is not taken for its own.
     connections: Vec<(u32, Option<Connection>)>,
     free: Vec<u32>,
@@ -144,17 +100,18 @@ struct Connection {
 
 impl Server {
     fn run(mut self) {
-        while !self.shared.stop.load(Ordering::Relaxed) {
-            let count = match self.poller.wait(STEP) {
+        while self.door.is_open() {
+            let count = match self.door.wait(Duration::MAX) {
                 Ok(count) => count,
                 Err(error) => return self.shared.failed("wait", &error),
             };
             for index in 0..count {
-                let Some(ready) = self.poller.event(index) else { break };
-                match ready.token {
-                    LISTENER => self.accept(),
-                    WAKE => {}
-                    token => self.serve(token as u32, (token >> 32) as u32, ready.closing),
+                match self.door.event(index) {
+                    Some(Event::Arrival) => self.accept(),
+                    Some(Event::Socket(ready)) => {
+                        self.serve(ready.token as u32, (ready.token >> 32) as u32, ready.closing);
+                    }
+                    Some(Event::Woken) | None => {}
                 }
             }
         }
@@ -162,12 +119,9 @@ impl Server {
 
     fn accept(&mut self) {
         loop {
-            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-            let stream = match rustix::net::accept_with(&self.listener, flags) {
-                Ok(stream) => TcpStream::from(stream),
-                Err(rustix::io::Errno::AGAIN) => return,
-                // The client is gone already.
-                Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => continue,
+            let stream = match self.door.accept() {
+                Ok(Some(stream)) => stream,
+                Ok(None) => return,
                 Err(error) => return self.shared.failed("accept", &error),
             };
             let place = self.free.pop().unwrap_or_else(|| {
@@ -177,7 +131,7 @@ impl Server {
             let entry = &mut self.connections[place as usize];
             entry.0 = entry.0.wrapping_add(1) & 0x7fff_ffff;
             let token = u64::from(entry.0) << 32 | u64::from(place);
-            let added = stream.set_nodelay(true).and_then(|()| self.poller.add(&stream, token));
+            let added = stream.set_nodelay(true).and_then(|()| self.door.watch(&stream, token));
             if added.is_err() {
                 // Broken before it began: its client will notice.
                 self.free.push(place);

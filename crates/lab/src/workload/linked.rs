@@ -29,3 +29,20 @@ pub(crate) fn hash_over(definition: &str, link: Option<Link>) -> String {
         None => hash(definition),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn figures_are_of_one_kind_over_one_link_and_one_model_of_it() {
+        let link: Link = "rtt=4ms".parse().unwrap();
+        let over = |model: u32| hash(&format!("d link=rtt=4ms model={model}"));
+        assert_eq!(hash_over("d", Some(link)), over(link::MODEL));
+        assert_ne!(hash_over("d", Some(link)), over(link::MODEL + 1));
+        assert_ne!(hash_over("d", Some("rtt=5ms".parse().unwrap())), over(link::MODEL));
+        assert_eq!(hash_over("d", None), hash("d"));
+    }
+}

@@ -203,3 +203,24 @@ fn energy_has_rows_where_windows_have_it() {
     assert_eq!(over(metric::SETUP_TIME), Some("energy_per_op"));
     assert_eq!(over(Metric::lower("memory_per_connection", "B")), None);
 }
+
+#[test]
+fn who_was_late_over_a_link_is_no_reference() {
+    let scheme = Scheme::new(
+        "requests",
+        String::new(),
+        |_| &METRICS[..1],
+        Reference::Best(&["late", "kept"]),
+    );
+    let cells = ["sealway", "late", "kept"].map(|name| Cell::new(Case::new(), name, Still));
+    let mut outcome = Outcome::default();
+    for (cell, rate) in [4000, 3000, 2000].into_iter().enumerate() {
+        rates(&mut outcome, cell, |_| rate);
+    }
+    // In one of its nine windows.
+    outcome.windows[12].figures.insert("link-late".to_owned(), Num(1.0));
+    let rows = Table::new(&cells, scheme, Profile::Standard).rows(&outcome);
+    assert_eq!(named(&rows, "late", "rate").flags, ["link-late"]);
+    assert_eq!(named(&rows, "sealway", "rate").ratio.clone().unwrap().to, "kept");
+    assert_eq!(named(&rows, "late", "rate").ratio.clone().unwrap().verdict, "unknown");
+}
