@@ -19,6 +19,8 @@ mod form;
 mod guest;
 mod half;
 mod kind;
+#[cfg(test)]
+mod liar_tests;
 mod linked;
 mod nginx;
 mod opening;

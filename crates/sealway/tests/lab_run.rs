@@ -218,6 +218,17 @@ fn all_says_what_it_is_in_this_version() {
     );
 }
 
+/// Writes a program. Another process does it: a file that is open for writing anywhere cannot be started.
+#[cfg(target_os = "linux")]
+fn write(folder: &Path, name: &str, program: &str) {
+    let written = Command::new("/bin/sh")
+        .args(["-c", "printf %s \"$2\" > \"$1\" && chmod 755 \"$1\"", "sh"])
+        .args([folder.join(name).as_os_str(), program.as_ref()])
+        .status()
+        .unwrap();
+    assert!(written.success());
+}
+
 /// A program in the place of openssl that says it is ready and then sleeps with a child of its own.
 #[cfg(target_os = "linux")]
 #[test]
@@ -230,14 +241,7 @@ version) echo OpenSSL 3.0.0 test ;;
 *) trap 'echo heard >> \"$0.heard\"' INT; sleep 200 & echo $$ $! > \"$0.pids.new\"; mv \"$0.pids.new\" \"$0.pids\"; wait ;;
 esac
 ";
-    let path = folder.path().join("openssl");
-    // Another process writes it: a file that is open for writing anywhere cannot be started.
-    let written = Command::new("/bin/sh")
-        .args(["-c", "printf %s \"$2\" > \"$1\" && chmod 755 \"$1\"", "sh"])
-        .args([path.as_os_str(), program.as_ref()])
-        .status()
-        .unwrap();
-    assert!(written.success());
+    write(folder.path(), "openssl", program);
     let search = format!("{}:/usr/bin:/bin", folder.path().display());
     let mut child = {
         use std::os::unix::process::CommandExt as _;
@@ -298,4 +302,26 @@ fn a_peer_that_was_named_must_be_there() {
     let ran: Ran = command.env("PATH", "/nonexistent").output().unwrap().into();
     assert_eq!((ran.code, ran.stdout.as_str()), (4, ""), "{ran:?}");
     assert!(ran.stderr.contains("openssl"), "{ran:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_peer_that_was_named_must_be_what_it_is_called() {
+    let folder = tempfile::tempdir().unwrap();
+    for (workload, name) in [
+        ("primitives", "openssl"),
+        ("requests", "xray"),
+        ("files", "croc"),
+        ("calibrate", "wrk"),
+    ] {
+        write(folder.path(), name, "#!/bin/sh\necho other 1.0\n");
+        let mut command = sealway(&["lab", workload, "--quick", "--peers", name]);
+        let search = format!("{}:/usr/bin:/bin", folder.path().display());
+        let ran: Ran = command.env("PATH", search).output().unwrap().into();
+        assert_eq!((ran.code, ran.stdout.as_str()), (4, ""), "{name}: {ran:?}");
+        assert!(
+            ran.stderr.contains("does not call itself") && ran.stderr.contains("it says \"other 1.0\""),
+            "{ran:?}"
+        );
+    }
 }

@@ -137,6 +137,8 @@ enum Fault {
     Twice,
     /// Opens whatever comes.
     Credulous,
+    /// Ends in the midst of it.
+    Leaves,
 }
 
 /// Ends with a fault, from the second batch on.
@@ -341,6 +343,7 @@ impl Sender for Faulty<Box<dyn Sender>> {
                 wire[last] ^= 1;
                 to.write_all(&wire).map_err(|error| links::failed(&error))
             }
+            Fault::Leaves if first > 0 => Err(links::failed("it has ended")),
             // Other contents under a good seal.
             Fault::Text => self.inner.send(messages, first + 1, count, to),
             _ => self.inner.send(messages, first, count, to),
@@ -388,6 +391,8 @@ fn wrong_work_over_sockets_is_caught() {
                 "{fault:?} {single}: {got:?}"
             );
         }
+        let left = visit(&mut socket_cell(&links, Fault::Leaves, single));
+        assert!(matches!(left, Err(CellError::Failed { .. })), "{single}: {left:?}");
         let counted = visit(&mut socket_cell(&links, Fault::None, single)).unwrap();
         assert!(counted.ops > 0 && counted.bytes == counted.ops * 128, "{counted:?}");
         assert!(counted.wall_s > 0.0 && counted.cpu_s > 0.0);

@@ -48,10 +48,7 @@ impl Program {
     pub(super) fn find() -> Result<Program, String> {
         let path = program::on_path(NAME)
             .ok_or("not found on PATH; install the package iperf3 to compare with it (apt install iperf3)")?;
-        let version = program::first_line(Command::new(&path).arg("--version"))?;
-        if !version.starts_with("iperf 3.") {
-            return Err(format!("\"{}\" does not call itself iperf 3", path.display()));
-        }
+        let version = program::version_of("iperf 3.", &path, Command::new(&path).arg("--version"))?;
         Ok(Program { path, version })
     }
 

@@ -43,10 +43,8 @@ impl Program {
         let path = program::on_path(NAME)
             .ok_or("not found on PATH; install the package wrk to compare with it (apt install wrk)")?;
         // It ends as if it had failed.
-        let version = program::first_line(Command::new("/bin/sh").args(["-c", "\"$0\" -v; true"]).arg(&path))?;
-        if !version.starts_with("wrk ") {
-            return Err(format!("\"{}\" does not call itself wrk", path.display()));
-        }
+        let mut command = Command::new("/bin/sh");
+        let version = program::version_of("wrk ", &path, command.args(["-c", "\"$0\" -v; true"]).arg(&path))?;
         Ok(Program { path, version })
     }
 

@@ -153,6 +153,19 @@ fn what_did_not_arrive_whole_is_an_error() {
         other.starts_with("wrong data") && other.contains("other contents"),
         "{other}"
     );
+    let bit = error(
+        Shape::Small,
+        WAIT,
+        "cp -r \"$1\" \"$2\"; f=\"$2\"/item/d000/f00007; b=$(tail -c 1 \"$f\" | od -An -tu1); \
+         printf \"\\\\$(printf %03o $((b ^ 1)))\" | dd of=\"$f\" bs=1 seek=4095 conv=notrunc; touch done",
+    );
+    assert!(bit.starts_with("wrong data") && bit.contains("other contents"), "{bit}");
+    let short = error(
+        Shape::Small,
+        WAIT,
+        "cp -r \"$1\" \"$2\"; f=\"$2\"/item/d000/f00007; head -c 4095 \"$1\"/d000/f00007 > \"$f\"; touch done",
+    );
+    assert!(short.starts_with("wrong data") && short.contains("f00007"), "{short}");
     let nothing = error(Shape::Byte, "true", "true");
     assert!(
         nothing.starts_with("wrong data") && nothing.contains("not there"),

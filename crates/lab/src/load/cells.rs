@@ -114,8 +114,6 @@ impl Ceilings {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shared {
     ceilings: Rc<RefCell<Ceilings>>,
-    /// One server for each script, by its place in memory: scripts are constants.
-    sinks: Rc<RefCell<Vec<(&'static Script, Rc<Sink>)>>>,
     over: Option<Over>,
 }
 
@@ -126,19 +124,6 @@ impl Shared {
             over,
             ..Shared::default()
         }
-    }
-
-    fn sink(&self, script: &'static Script) -> Result<Rc<Sink>, CellError> {
-        let mut sinks = self.sinks.borrow_mut();
-        if let Some((_, sink)) = sinks.iter().find(|(known, _)| *known == script) {
-            return Ok(Rc::clone(sink));
-        }
-        raise_files();
-        let sink =
-            Sink::start(script).map_err(|error| CellError::failed(format_args!("the sink does not start: {error}")))?;
-        let sink = Rc::new(sink);
-        sinks.push((script, Rc::clone(&sink)));
-        Ok(sink)
     }
 }
 
@@ -187,6 +172,13 @@ impl LoadCell {
             paces,
             turns: 0,
         }
+    }
+
+    /// A server of its own each time: what it sees was done by this subject.
+    fn sink(&self) -> Result<Sink, CellError> {
+        raise_files();
+        Sink::start(self.spec.script)
+            .map_err(|error| CellError::failed(format_args!("the sink does not start: {error}")))
     }
 
     fn open(&self, sink: &Sink) -> Result<Route, CellError> {
@@ -302,7 +294,7 @@ impl LoadCell {
 
 impl Timed for LoadCell {
     fn prepare(&mut self) -> Result<(), CellError> {
-        let sink = self.shared.sink(self.spec.script)?;
+        let sink = self.sink()?;
         let mut wire = None;
         let mut route = if self.subject == DIRECT {
             Route::direct(sink.address())
@@ -310,9 +302,11 @@ impl Timed for LoadCell {
             let over = |to| Ok(wire.insert(Wire::sound(to)?).address());
             Route::open_over(&self.spec.stack, &self.engine, sink.address(), over)?
         };
-        self.generator(&route, AT_ONCE)?.once(1)?;
-        route.check()?;
+        let answered = self.generator(&route, AT_ONCE)?.once(1);
+        // What the sink saw explains what the generator did not get.
         fault(&sink)?;
+        answered?;
+        route.check()?;
         // Whoever goes straight to the sink would be the fastest of all.
         wire.map_or(Ok(()), |wire| wire.carried(AT_ONCE as u64 * self.spec.script.bytes()))
     }
@@ -321,7 +315,7 @@ impl Timed for LoadCell {
         // A window that fails has its turn too: the next one has the losses of everybody's next.
         let turn = self.turns;
         self.turns += 1;
-        let sink = self.shared.sink(self.spec.script)?;
+        let sink = self.sink()?;
         let mut route = self.open(&sink)?;
         if let Some(over) = self.shared.over {
             route.engage(over.turn(turn));

@@ -12,6 +12,7 @@ use crate::peer::tests::script;
 use crate::route::fakes::{Fault, program};
 use crate::route::{Engine, Guest, Stack};
 use crate::run::{CellError, Timed};
+use crate::workload::routes::DIRECT;
 
 /// What `requests` and `flows` put on a route.
 const SCRIPTS: [(&str, &Script); 2] = [("keep", &HTTP_KEEP), ("flow", &FLOW)];
@@ -69,6 +70,55 @@ fn a_guest_that_delivers_too_little_or_ends_has_failed() {
             assert!(matches!(found, Err(CellError::Failed { .. })), "{fault:?}: {found:?}");
         }
     }
+}
+
+#[test]
+fn one_flipped_bit_is_wrong_in_what_is_asked_and_in_what_is_answered() {
+    for fault in [Fault::OneBitUp, Fault::OneBitDown] {
+        for found in checked(fault) {
+            assert!(matches!(found, Err(CellError::Wrong { .. })), "{fault:?}: {found:?}");
+        }
+    }
+}
+
+/// What is found in a window that no check came before.
+fn found_in_a_window(script: (&'static str, &'static Script), fault: Fault) -> CellError {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), "fork", fault);
+    let mut cell = LoadCell::new(spec(script), engine.name(), &engine, true, &Shared::default());
+    // A busy machine does not get as far as the fault in every one.
+    let mut windows = (0..100).map(|_| cell.window(Duration::ZERO, Duration::from_millis(50)));
+    windows.find_map(Result::err).unwrap()
+}
+
+#[test]
+fn a_guest_that_turns_bad_is_found_in_a_window() {
+    for script in SCRIPTS {
+        for fault in [Fault::OneBitUp, Fault::OneBitDown] {
+            let found = found_in_a_window(script, fault);
+            assert!(
+                matches!(found, CellError::Wrong { .. }),
+                "{script:?} {fault:?}: {found:?}"
+            );
+        }
+        for fault in [Fault::Short, Fault::EndsLate] {
+            let found = found_in_a_window(script, fault);
+            assert!(
+                matches!(found, CellError::Failed { .. }),
+                "{script:?} {fault:?}: {found:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_lie_to_the_server_is_nobody_elses() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), "fork", Fault::OneBitUp);
+    let shared = Shared::default();
+    let cell = |subject: &str| LoadCell::new(spec(SCRIPTS[0]), subject, &engine, true, &shared);
+    assert!(matches!(cell("fork").prepare(), Err(CellError::Wrong { .. })));
+    cell(DIRECT).prepare().unwrap();
 }
 
 #[test]

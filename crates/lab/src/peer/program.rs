@@ -77,11 +77,39 @@ pub(crate) fn first_line(command: &mut Command) -> Result<String, String> {
         .ok_or_else(|| "it does not say its version".to_owned())
 }
 
+/// The same of a program that has to begin with the name that it is known by.
+///
+/// # Errors
+/// Why it cannot take part, for the reader.
+pub(crate) fn version_of(known_as: &str, program: &Path, command: &mut Command) -> Result<String, String> {
+    let version = first_line(command)?;
+    if version.starts_with(known_as) {
+        return Ok(version);
+    }
+    Err(format!(
+        "\"{}\" does not call itself {}: it says {version:?}",
+        program.display(),
+        known_as.trim_end()
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+
+    #[test]
+    fn a_program_has_to_be_what_it_is_looked_for_as() {
+        let asked = |words: &str| {
+            let mut command = Command::new("/bin/sh");
+            version_of("wrk ", Path::new("/opt/wrk"), command.args(["-c", words]))
+        };
+        assert_eq!(asked("echo; echo wrk 4.1.0; echo more"), Ok("wrk 4.1.0".to_owned()));
+        let other = "\"/opt/wrk\" does not call itself wrk: it says \"wrk2 4.0\"";
+        assert_eq!(asked("echo wrk2 4.0"), Err(other.to_owned()));
+        assert!(asked("true").is_err() && asked("echo wrk 4.1.0; exit 3").is_err());
+    }
 
     #[test]
     fn a_program_that_is_asked_finds_no_configuration() {

@@ -143,6 +143,32 @@ fn what_is_no_answer_or_too_long_ends_the_link() {
 }
 
 #[test]
+fn a_responder_of_another_version_is_parted_from() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let responder = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let role = sealway_session::handshake::Role::Responder;
+        let mut channel = channel::Channel::establish(stream, &token(), role).unwrap();
+        let greeting = Greeting {
+            version: VERSION + 1,
+            responder: Responder::default(),
+        };
+        let greeting = serde_json::to_vec(&greeting).unwrap();
+        channel.send(channel::MESSAGE, &greeting, AMPLE).unwrap();
+        // Until the other end has gone.
+        assert!(channel.receive(AMPLE).is_err());
+    });
+    let error = Link::connect(&address.to_string(), &token()).unwrap_err();
+    assert!(
+        matches!(error, RemoteError::OtherVersion { theirs } if theirs == VERSION + 1),
+        "{error}"
+    );
+    assert_eq!(error.ending(), Ending::RemoteLost);
+    responder.join().unwrap();
+}
+
+#[test]
 fn a_second_client_is_turned_away() {
     let responding = responding();
     let link = responding.connect(&token()).unwrap();

@@ -43,7 +43,19 @@ impl Engine {
         }
         let program = program::on_path(name)
             .ok_or_else(|| format!("not found on PATH; install the program {name} to compare with it"))?;
-        Engine::ask(name, program)
+        Engine::named(name, program)
+    }
+
+    /// The program found under the name of a peer, which has to be that peer.
+    fn named(name: &str, program: PathBuf) -> Result<Engine, String> {
+        let engine = Engine::ask(name, program)?;
+        if engine.kind.is_called(name) {
+            return Ok(engine);
+        }
+        let (program, version) = (engine.program.display(), &engine.version);
+        Err(format!(
+            "\"{program}\" does not call itself {name}: it says {version:?}; --peer NAME=PATH takes a fork under another name"
+        ))
     }
 
     /// Asks a program for its version, which says what it is.
@@ -110,5 +122,42 @@ impl Engine {
             differs: self.kind.differs(),
             error: String::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::peer::tests::script;
+
+    #[test]
+    fn what_bears_the_name_of_a_peer_has_to_be_that_peer() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = |name: &str, version: &str| {
+            let body = format!("[ $1 = version ] && echo '{version}'");
+            Engine::named(name, script(folder.path(), name, &body))
+        };
+        for (name, version) in [
+            ("xray", "Xray 26.3.27"),
+            ("v2ray", "V2Ray 5.52.0"),
+            ("v2ray", "V2Ray 4.34.0"),
+            ("sing-box", "sing-box version 1.14.1"),
+        ] {
+            assert_eq!(found(name, version).unwrap().version, version);
+        }
+        for (name, version) in [
+            ("xray", "V2Ray 5.52.0"),
+            ("v2ray", "Xray 26.3.27"),
+            ("sing-box", "fork 1.0"),
+        ] {
+            let error = found(name, version).unwrap_err();
+            assert!(
+                error.contains(&format!("does not call itself {name}: it says \"{version}\"")),
+                "{error}"
+            );
+        }
+        assert!(found("xray", "").unwrap_err().contains("does not say its version"));
     }
 }

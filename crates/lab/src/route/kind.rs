@@ -41,6 +41,17 @@ impl Kind {
         }
     }
 
+    /// Whether a peer of this name is of this kind.
+    pub(super) fn is_called(self, name: &str) -> bool {
+        let own = match self {
+            Kind::Xray => "xray",
+            Kind::V2Ray | Kind::OldV2Ray => "v2ray",
+            Kind::SingBox => "sing-box",
+            Kind::Sealway | Kind::Other => return false,
+        };
+        own == name
+    }
+
     /// The arguments that run a configuration.
     pub(super) fn arguments(self, config: &Path) -> Vec<OsString> {
         let file = config.as_os_str().to_owned();

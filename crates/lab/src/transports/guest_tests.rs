@@ -59,6 +59,31 @@ fn a_guest_that_delivers_wrong_bytes_is_wrong() {
 }
 
 #[test]
+fn one_flipped_bit_is_wrong_either_way() {
+    for fault in [Fault::OneBitUp, Fault::OneBitDown] {
+        let found = checked(Stack::VLESS_TCP, fault);
+        assert!(matches!(found, Err(CellError::Wrong { .. })), "{fault:?}: {found:?}");
+    }
+}
+
+#[test]
+fn a_guest_that_turns_bad_is_found_in_a_window() {
+    for fault in [Fault::Flips, Fault::Short, Fault::EndsLate] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut cell = cell(Stack::VLESS_TCP, &program(folder.path(), "fork 1.0", fault));
+        // No check came before, and a busy machine does not get as far as the fault in every one.
+        let mut windows = (0..100).map(|_| cell.window(Duration::from_millis(1), Duration::from_millis(50)));
+        let found = windows.find_map(Result::err).unwrap();
+        let is_wrong = matches!(found, CellError::Wrong { .. });
+        assert!(is_wrong || fault != Fault::Flips, "{found:?}");
+        assert!(
+            is_wrong || matches!(found, CellError::Failed { .. }),
+            "{fault:?}: {found:?}"
+        );
+    }
+}
+
+#[test]
 fn a_guest_that_delivers_too_little_has_failed() {
     let found = checked(Stack::VLESS_TCP, Fault::Short);
     assert!(

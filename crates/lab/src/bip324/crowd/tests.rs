@@ -65,6 +65,8 @@ enum Lie {
     Twice,
     /// Tells of no message that it had.
     Missing,
+    /// Ends before anything is sent.
+    Leaves,
 }
 
 /// An end that says it has opened everything and has not.
@@ -74,7 +76,7 @@ impl End for Liar {
     fn run(self: Box<Self>, mut course: Course, _: Vec<TcpStream>) -> Result<(), CellError> {
         let traffic = Arc::clone(course.traffic());
         let mut packets = 0..0;
-        while !course.is_over() {
+        while self.0 != Lie::Leaves && !course.is_over() {
             if packets.is_empty() {
                 packets = course.next().unwrap_or_default();
             }
@@ -90,7 +92,7 @@ impl End for Liar {
                 }
                 Lie::Twice => (0..2).for_each(|_| course.opened(connection, &contents)),
                 Lie::Missing if i % 8 == 0 => {}
-                Lie::Missing => course.opened(connection, &contents),
+                Lie::Missing | Lie::Leaves => course.opened(connection, &contents),
             }
             course.tell()?;
         }
@@ -110,6 +112,16 @@ fn lies_are_caught() {
             "{lie:?}: {got:?}"
         );
     }
+}
+
+#[test]
+fn an_end_that_leaves_has_failed() {
+    let make: Make = Rc::new(|_| Ok([Box::new(Liar(Lie::Leaves)), Box::new(Liar(Lie::Leaves))]));
+    let got = visit(&crowd(), make);
+    assert!(
+        matches!(&got, Err(CellError::Failed { what }) if what.contains("never said")),
+        "{got:?}"
+    );
 }
 
 /// So many messages of each direction, sent and opened.

@@ -76,3 +76,75 @@ fn what_cannot_be_is_refused() {
     };
     assert!(counted(&silent, &silent, 1).is_err());
 }
+
+/// The variables in which the server that is started again finds its port, and the file that ends it.
+const PORT: &str = "SEALWAY_TEST_FAKE_PORT";
+const DONE: &str = "SEALWAY_TEST_FAKE_DONE";
+
+/// The server behind the script; in a run of the tests there is nothing to do.
+#[test]
+fn a_fake_server_listens() {
+    let [Some(port), Some(done)] = [PORT, DONE].map(std::env::var_os) else {
+        return;
+    };
+    let port: u16 = port.into_string().unwrap().parse().unwrap();
+    let _listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+    while !std::path::Path::new(&done).exists() {
+        std::thread::sleep(STEP);
+    }
+}
+
+/// What a window finds in a program whose server listens and whose client does this.
+fn found_in(client: &str) -> CellError {
+    let folder = tempfile::tempdir().unwrap();
+    let (me, done) = (std::env::current_exe().unwrap(), folder.path().join("done"));
+    let server = format!(
+        "{PORT}=$6 {DONE}='{}' exec '{}' --exact calibrate::iperf3::tests::a_fake_server_listens",
+        done.display(),
+        me.display()
+    );
+    let body = format!(
+        "case $1 in -s) {server} ;; *) touch '{}'; {client} ;; esac",
+        done.display()
+    );
+    let mut liar = Program {
+        path: peer::tests::script(folder.path(), NAME, &body),
+        version: String::new(),
+    };
+    liar.window(Duration::ZERO, Duration::ZERO).unwrap_err()
+}
+
+#[test]
+fn a_program_that_moves_nothing_is_found_out() {
+    // More than any computer moves in the time that a shell takes.
+    let report = output("2500000000000", "1.0").replace("3000000000", "3000000000000");
+    for (client, words) in [
+        ("exit 3".to_owned(), "ended with exit status: 3"),
+        (
+            format!("cat <<'END'\n{report}\nEND\n"),
+            "it was asked for 1 s, and ended after",
+        ),
+        (format!("sleep 1.1; cat <<'END'\n{report}\nEND\n"), "no measurement"),
+        (
+            format!("cat <<'END'\n{}\nEND\n", &report[..100]),
+            "is not the JSON of a test",
+        ),
+    ] {
+        let found = found_in(&client);
+        assert!(
+            matches!(&found, CellError::Failed { what } if what.contains(words)),
+            "{client}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_server_that_ends_at_once_is_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut liar = Program {
+        path: peer::tests::script(folder.path(), NAME, "exit 0"),
+        version: String::new(),
+    };
+    let found = liar.window(Duration::ZERO, Duration::ZERO).unwrap_err();
+    assert!(found.to_string().contains("ended before it listened"), "{found}");
+}

@@ -119,3 +119,22 @@ fn a_program_that_asks_nothing_is_found_out() {
         "{error}"
     );
 }
+
+#[test]
+fn a_program_that_ends_early_is_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    for (body, words) in [
+        ("exit 3", "ended with exit status: 3"),
+        ("echo Running", "no number of requests"),
+    ] {
+        let mut liar = Program {
+            path: script(folder.path(), NAME, body),
+            version: String::new(),
+        };
+        let found = liar.window(Duration::ZERO, Duration::ZERO).unwrap_err();
+        assert!(
+            matches!(&found, CellError::Failed { what } if what.contains(words)),
+            "{found:?}"
+        );
+    }
+}

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::super::processes::{Ends, Moved, Processes, Role, free_ports};
 use super::super::spec::{Spec, Way};
 use super::{Job, Mover, on_path, subject};
-use crate::peer::program::{first_line, says};
+use crate::peer::program::{says, version_of};
 use crate::result::Subject;
 use crate::run::CellError;
 
@@ -27,7 +27,7 @@ pub(super) fn croc() -> Result<(Subject, Rc<dyn Mover>), String> {
     let about = subject(
         CROC,
         &program,
-        first_line(Command::new(&program).arg("--version"))?,
+        version_of("croc ", &program, Command::new(&program).arg("--version"))?,
         &[
             ("relay", "croc relay --host 127.0.0.1 --ports PORTS"),
             ("sender", "croc --yes --quiet --relay ADDR send --no-local PATH"),
@@ -128,7 +128,7 @@ pub(super) fn wormhole() -> Result<(Subject, Rc<dyn Mover>), String> {
     let about = subject(
         WORMHOLE,
         &program,
-        first_line(Command::new(&program).arg("--version"))?,
+        version_of("magic-wormhole ", &program, Command::new(&program).arg("--version"))?,
         &[
             (
                 "relay",

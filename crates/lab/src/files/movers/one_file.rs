@@ -9,7 +9,7 @@ use super::super::processes::{Ends, Moved, Processes, Role};
 use super::super::source::ITEM;
 use super::super::spec::{Spec, Way};
 use super::{Job, Mover, on_path, subject};
-use crate::peer::program::first_line;
+use crate::peer::program::version_of;
 use crate::result::Subject;
 use crate::run::CellError;
 
@@ -31,9 +31,9 @@ struct Post {
 }
 
 pub(super) fn find(name: &str, ours: &Path) -> Result<(Subject, Rc<dyn Mover>), String> {
-    let found = |program: &str| -> Result<(PathBuf, String), String> {
-        let program = on_path(program)?;
-        let version = first_line(Command::new(&program).arg("version"))?;
+    let found = |name: &str| -> Result<(PathBuf, String), String> {
+        let program = on_path(name)?;
+        let version = version_of(name, &program, Command::new(&program).arg("version"))?;
         Ok((program, version))
     };
     let (name, (program, version), words, argv, differs): (_, _, &'static [_], _, &[&str]) = match name {

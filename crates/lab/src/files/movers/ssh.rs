@@ -12,7 +12,7 @@ use sealway_aead::Suite;
 use super::super::processes::{Ends, Moved, Processes, Role, free_ports, write};
 use super::super::spec::{Spec, Way};
 use super::{Job, Mover, on_path, subject};
-use crate::peer::program::{first_line, says, says_aside};
+use crate::peer::program::{says, version_of};
 use crate::peer::{self, Folder};
 use crate::result::Subject;
 use crate::run::CellError;
@@ -68,8 +68,12 @@ pub(super) fn find(name: &str) -> Result<(Subject, Rc<dyn Mover>), String> {
     let shell = if name == RSYNC { None } else { Some(Shell::find()?) };
     let version = match &shell {
         // ssh says its version on standard error; the file's hash is exact.
-        Some(shell) if name == SCP => server_version(shell),
-        _ => first_line(Command::new(&program).arg("--version"))?,
+        Some(shell) if name == SCP => {
+            let mut ask = Command::new("/bin/sh");
+            ask.args(["-c", "exec \"$0\" -V 2>&1"]).arg(&shell.ssh);
+            version_of("OpenSSH_", &shell.ssh, &mut ask)?
+        }
+        _ => version_of("rsync ", &program, Command::new(&program).arg("--version"))?,
     };
     let about = subject(
         name,
@@ -79,11 +83,6 @@ pub(super) fn find(name: &str) -> Result<(Subject, Rc<dyn Mover>), String> {
         &[differs, "the clock ends with the sender, which waits for the receiver"],
     );
     Ok((about, Rc::new(Remote { name, program, shell })))
-}
-
-/// `OpenSSH_9.2p1`, out of the program's own text.
-fn server_version(shell: &Shell) -> String {
-    says_aside(&shell.ssh, "-V").map_or_else(|_| String::new(), |text| text.trim().chars().take(100).collect())
 }
 
 impl Shell {
