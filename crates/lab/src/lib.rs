@@ -16,6 +16,9 @@ pub mod ending;
 pub mod files;
 pub mod flows;
 mod format;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod lens;
 pub mod link;
 mod load;

@@ -39,7 +39,7 @@ pub(crate) const LIMITS: [&str; 3] = [
 const VERSION: u32 = 1;
 
 /// Most bytes of a message.
-const MAX_MESSAGE: usize = 64 * 1024;
+pub(crate) const MAX_MESSAGE: usize = 64 * 1024;
 
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -61,6 +61,15 @@ const SESSION: Duration = Duration::from_secs(12 * 60 * 60);
 struct Greeting {
     version: u32,
     responder: Responder,
+}
+
+/// Reads what a responder says first, for the fuzz target.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn reads_greeting(said: &[u8]) {
+    match link::read::<Greeting>(said) {
+        Ok(greeting) => assert!(serde_json::to_vec(&greeting).is_ok_and(|said| link::read::<Greeting>(&said).is_ok())),
+        Err(error) => assert_eq!(error.ending(), Ending::RemoteLost),
+    }
 }
 
 /// Why two hosts do not measure together.

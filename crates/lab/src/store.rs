@@ -97,6 +97,15 @@ impl Store {
         })
     }
 
+    /// A store that is gone with its owner, for the fuzz target.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn in_memory() -> Result<Store, StoreError> {
+        Ok(Store {
+            backend: Box::new(sqlite::Sqlite::in_memory()?),
+            name: "memory".to_owned(),
+        })
+    }
+
     /// Keeps a run of this program.
     ///
     /// # Errors

@@ -60,7 +60,11 @@ use crate::workload::rows::{Reference, Scheme};
 use crate::workload::{self, LabError, Peers, Prepared, Request, Workload};
 pub(crate) use bare::{Moved, PIECE as WRITE, bare};
 use cells::{FLIP_AFTER, FORGEABLE, Spec, VERIFIED};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use far::answers;
 pub use far::respond;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use talk::reads_answer;
 use traffic::{Direction, END, PIECE};
 pub(crate) use wire::Wire;
 

@@ -149,7 +149,7 @@ fn expect(channel: &mut Channel, kind: u8) -> Result<Vec<u8>, RemoteError> {
 }
 
 /// Reads what was said. Errors say where, not what: the text is the other end's.
-fn read<A: DeserializeOwned>(said: &[u8]) -> Result<A, RemoteError> {
+pub(super) fn read<A: DeserializeOwned>(said: &[u8]) -> Result<A, RemoteError> {
     serde_json::from_slice(said).map_err(|error| {
         RemoteError::malformed(format_args!("no answer to what was asked, at byte {}", error.column()))
     })

@@ -44,7 +44,7 @@ pub struct Imported {
 /// A file of runs, open to be taken in.
 pub struct Parcel {
     path: PathBuf,
-    file: BufReader<File>,
+    file: Box<dyn BufRead>,
 }
 
 impl Parcel {
@@ -56,8 +56,17 @@ impl Parcel {
         let file = File::open(path).map_err(|error| ImportError::Io(path.to_owned(), error))?;
         Ok(Parcel {
             path: path.to_owned(),
-            file: BufReader::new(file),
+            file: Box::new(BufReader::new(file)),
         })
+    }
+
+    /// The same of what such a file holds, for the fuzz target.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn of(path: &Path, text: &[u8]) -> Parcel {
+        Parcel {
+            path: path.to_owned(),
+            file: Box::new(io::Cursor::new(text.to_owned())),
+        }
     }
 }
 
@@ -214,7 +223,7 @@ fn is_ahead(started: &str) -> bool {
 /// Lines of a file, of which none may be longer than it is allowed to be.
 struct Lines<'a> {
     path: &'a Path,
-    file: BufReader<File>,
+    file: Box<dyn BufRead>,
     /// Number of the last line.
     line: usize,
 }

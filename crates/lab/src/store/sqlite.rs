@@ -103,6 +103,18 @@ impl Sqlite {
         Ok(sqlite)
     }
 
+    /// A store that is gone with its owner, for the fuzz target.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(super) fn in_memory() -> Result<Sqlite, StoreError> {
+        let path = Path::new(":memory:");
+        let mut sqlite = Sqlite {
+            path: path.to_owned(),
+            connection: Connection::open_in_memory().map_err(|error| fault(path, error))?,
+        };
+        sqlite.tables().map_err(|error| sqlite.fault(error))?;
+        Ok(sqlite)
+    }
+
     /// Makes the tables, unless another process was faster.
     fn tables(&mut self) -> rusqlite::Result<()> {
         // What is deleted gives its room back to the disk; this has to be said before there is a table.

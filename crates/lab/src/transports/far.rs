@@ -169,6 +169,24 @@ impl Job for Far {
     }
 }
 
+/// Answers questions, one a line, but those that would start a program: for the fuzz target.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn answers(questions: &[u8]) {
+    let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let mut far = Far::new(Path::new("/nowhere/sealway"), loopback, loopback);
+    let starts = |ask: Ask| match ask {
+        Ask::Open { stack } => Stack::named(&stack).is_some_and(|stack| stack.has_programs()),
+        _ => false,
+    };
+    for question in questions.split(|byte| *byte == b'\n') {
+        if !serde_json::from_slice(question).is_ok_and(starts) {
+            let answer = far.answer(question);
+            assert!(answer.len() <= remote::MAX_MESSAGE);
+            assert!(serde_json::from_slice::<Answer>(&answer).is_ok());
+        }
+    }
+}
+
 /// Whether a stack can be measured between two hosts.
 pub(super) fn remote_stack(stack: &Stack) -> Result<(), CellError> {
     match stack.needs_nginx() {

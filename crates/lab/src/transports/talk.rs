@@ -93,3 +93,12 @@ impl From<CellError> for Answer {
         }
     }
 }
+
+/// Reads an answer, and what it is written as again: for the fuzz target.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn reads_answer(said: &[u8]) {
+    if let Ok(answer) = serde_json::from_slice::<Answer>(said) {
+        let again = serde_json::to_vec(&answer).and_then(|said| serde_json::from_slice(&said));
+        assert_eq!(again.ok(), Some(answer));
+    }
+}
