@@ -147,10 +147,14 @@ mod tests {
         ] {
             assert_eq!(found(name, version).unwrap().version, version);
         }
+        // It takes no `version`.
+        let shoes = script(folder.path(), "shoes", "[ $1 = --version ] && echo shoes 0.3.2");
+        assert_eq!(Engine::named("shoes", shoes).unwrap().version, "shoes 0.3.2");
         for (name, version) in [
             ("xray", "V2Ray 5.52.0"),
             ("v2ray", "Xray 26.3.27"),
             ("sing-box", "fork 1.0"),
+            ("shoes", "fork 1.0"),
         ] {
             let error = found(name, version).unwrap_err();
             assert!(

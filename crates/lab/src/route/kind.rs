@@ -47,6 +47,7 @@ impl Kind {
             Kind::Xray => "xray",
             Kind::V2Ray | Kind::OldV2Ray => "v2ray",
             Kind::SingBox => "sing-box",
+            Kind::Shoes => "shoes",
             Kind::Sealway | Kind::Other => return false,
         };
         own == name
