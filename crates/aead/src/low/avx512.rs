@@ -4,6 +4,7 @@ mod chacha;
 mod long;
 mod mac;
 mod one;
+mod rounds;
 mod shuffle;
 
 use crate::cpu::HaveAvx512Ifma;

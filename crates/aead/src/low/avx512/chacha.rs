@@ -3,66 +3,13 @@
 use core::arch::x86_64::*;
 use core::mem::MaybeUninit;
 
+use super::rounds::{State, blocks, double_round, quarter_rounds, step};
 use super::shuffle::{first_bytes, transpose_quarters, transpose_words};
 use crate::low::portable::{CLAMP, CONSTANTS};
 use crate::low::{KeyWords, Keyring, Lanes, MacRecord, Memory, Task, Use, scrub_stack};
 
 /// Blocks at a time.
 const LANES: usize = 16;
-
-/// One state of sixteen blocks: word w of all of them in vector w.
-pub(super) type State = [__m512i; 16];
-
-// Rounds are macros because functions with target features cannot be marked `inline(always)`, and a call would put all
-// sixteen vectors through memory.
-
-/// One step of four quarter rounds side by side: `a += b; d = (d ^ a) <<< N`, for each of four.
-///
-/// One after the other, not all additions first: rotations have one port, and Intel's processors choose ports in the order
-/// of the program. Spread out, they leave the other port less idle: by three in a hundred on Emerald Rapids.
-macro_rules! step {
-    ($v:ident, $a:expr, $b:expr, $d:expr, $n:literal) => {
-        for i in 0..4 {
-            $v[$a[i]] = _mm512_add_epi32($v[$a[i]], $v[$b[i]]);
-            $v[$d[i]] = _mm512_rol_epi32::<$n>(_mm512_xor_si512($v[$d[i]], $v[$a[i]]));
-        }
-    };
-}
-
-/// The four quarter rounds of one half of a double round, side by side so that their chains overlap.
-macro_rules! quarter_rounds {
-    ($v:ident, $a:expr, $b:expr, $c:expr, $d:expr) => {
-        step!($v, $a, $b, $d, 16);
-        step!($v, $c, $d, $b, 12);
-        step!($v, $a, $b, $d, 8);
-        step!($v, $c, $d, $b, 7);
-    };
-}
-
-/// Four columns, then four diagonals.
-macro_rules! double_round {
-    ($v:ident) => {
-        quarter_rounds!($v, [0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15]);
-        quarter_rounds!($v, [0, 1, 2, 3], [5, 6, 7, 4], [10, 11, 8, 9], [15, 12, 13, 14]);
-    };
-}
-
-/// Twenty rounds and the final addition.
-macro_rules! blocks {
-    ($start:expr) => {{
-        let start: State = $start;
-        let mut v = start;
-        for _ in 0..10 {
-            double_round!(v);
-        }
-        for i in 0..16 {
-            v[i] = _mm512_add_epi32(v[i], start[i]);
-        }
-        v
-    }};
-}
-
-pub(super) use {blocks, double_round, quarter_rounds, step};
 
 /// The keystream of sixteen blocks, one a vector, in the order of lanes that [`gather`] and [`spread`] have.
 ///
@@ -113,10 +60,28 @@ unsafe fn gather(place: impl Fn(usize) -> *const u8) -> [__m512i; 4] {
     transpose_words(four(0), four(1), four(2), four(3))
 }
 
-/// The state with these halves of the keys, and these counters and nonces.
+/// Both halves of sixteen keys: words 4 to 11 of the state.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
-fn state(low: [__m512i; 4], high: [__m512i; 4], last: [__m512i; 4]) -> State {
+fn gather_keys<'a>(key: impl Fn(usize) -> &'a KeyWords) -> [[__m512i; 4]; 2] {
+    let half = |i: usize| {
+        // SAFETY: a key has 32 bytes.
+        unsafe { _mm256_loadu_si256(core::ptr::from_ref(key(i)).cast()) }
+    };
+    // Two keys of neighbouring lanes a row, so that quarters 0 and 1, and 2 and 3 of the state, come from the same rows.
+    let row = |i: usize| _mm512_inserti64x4::<1>(_mm512_castsi256_si512(half(i)), half(i + 1));
+    let a = transpose_words(row(0), row(4), row(8), row(12));
+    let b = transpose_words(row(2), row(6), row(10), row(14));
+    [
+        core::array::from_fn(|i| _mm512_shuffle_i32x4::<0x88>(a[i], b[i])),
+        core::array::from_fn(|i| _mm512_shuffle_i32x4::<0xdd>(a[i], b[i])),
+    ]
+}
+
+/// The state with these keys, and these counters and nonces.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+fn state([low, high]: [[__m512i; 4]; 2], last: [__m512i; 4]) -> State {
     let mut state = [_mm512_setzero_si512(); 16];
     for i in 0..4 {
         state[i] = _mm512_set1_epi32(CONSTANTS[i] as i32);
@@ -145,55 +110,66 @@ pub(super) fn spread(key: &KeyWords, nonce: &[u32; 4]) -> State {
     state
 }
 
+/// The state of block 0 of up to sixteen tasks; lanes beyond them have a key of zeros.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+fn first_blocks(keys: Keyring<'_>, tasks: &[Task]) -> State {
+    let zero = KeyWords::default();
+    let mut lane_keys = [&zero; LANES];
+    let mut nonces = [zero.0.as_ptr().cast::<u8>(); LANES];
+    for ((task, key), nonce) in tasks.iter().zip(&mut lane_keys).zip(&mut nonces) {
+        *key = keys.get(task.key);
+        *nonce = task.nonce.as_ptr().cast();
+    }
+    // SAFETY: the nonces of tasks and the words of a key have 16 bytes.
+    let last = unsafe { gather(|i| nonces[i]) };
+    state(gather_keys(|i| lane_keys[i]), last)
+}
+
+/// Puts r and s, the first 32 bytes of each block, into the records.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+fn put_keys(v: &State, records: &mut [MacRecord]) {
+    let clamped = |i: usize| {
+        let clamp = (CLAMP[i / 2] >> (32 * (i % 2))) as i32;
+        _mm512_and_si512(v[i], _mm512_set1_epi32(clamp))
+    };
+    let low = transpose_words(clamped(0), clamped(1), clamped(2), clamped(3));
+    let high = transpose_words(v[4], v[5], v[6], v[7]);
+    let first_two = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
+    let last_two = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
+    let mut out = [_mm256_setzero_si256(); LANES];
+    for j in 0..4 {
+        let ab = _mm512_permutex2var_epi64(low[j], first_two, high[j]);
+        let cd = _mm512_permutex2var_epi64(low[j], last_two, high[j]);
+        out[4 * j] = _mm512_castsi512_si256(ab);
+        out[4 * j + 1] = _mm512_extracti64x4_epi64::<1>(ab);
+        out[4 * j + 2] = _mm512_castsi512_si256(cd);
+        out[4 * j + 3] = _mm512_extracti64x4_epi64::<1>(cd);
+    }
+    for (record, half) in records.iter_mut().zip(&out) {
+        // SAFETY: r and s are the first 32 bytes of the record, which is aligned to 64.
+        unsafe { _mm256_store_si256(core::ptr::from_mut(record).cast(), *half) };
+    }
+}
+
 /// Fills in r and s of each task's record from block 0 of its keystream.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
 pub(super) fn one_time_keys(keys: Keyring<'_>, tasks: &[Task], records: &mut [MacRecord]) -> Lanes {
-    let zero = KeyWords::default();
-    let mut offered = 0;
-    let clamp: [__m512i; 4] = core::array::from_fn(|i| {
-        let half = CLAMP[i / 2];
-        _mm512_set1_epi32((half >> (32 * (i % 2))) as i32)
-    });
-    for (tasks, records) in tasks.chunks(LANES).zip(records.chunks_mut(LANES)) {
-        let mut lane_keys = [&zero; LANES];
-        let mut nonces = [zero.0.as_ptr().cast::<u8>(); LANES];
-        for ((task, key), nonce) in tasks.iter().zip(&mut lane_keys).zip(&mut nonces) {
-            *key = keys.get(task.key);
-            *nonce = task.nonce.as_ptr().cast();
+    for (tasks, records) in tasks.chunks(2 * LANES).zip(records.chunks_mut(2 * LANES)) {
+        if tasks.len() <= LANES {
+            put_keys(&blocks!(first_blocks(keys, tasks)), records);
+            continue;
         }
-        // SAFETY: a key has 32 bytes.
-        let low = unsafe { gather(|i| lane_keys[i].0.as_ptr().cast()) };
-        // SAFETY: likewise.
-        let high = unsafe { gather(|i| lane_keys[i].0[4..].as_ptr().cast()) };
-        // SAFETY: the nonces of tasks and the words of a key have 16 bytes.
-        let last = unsafe { gather(|i| nonces[i]) };
-        let mut v = blocks!(state(low, high, last));
-        for i in 0..4 {
-            v[i] = _mm512_and_si512(v[i], clamp[i]);
-        }
-        // Only words 0 to 7 are wanted: 32 bytes of each block.
-        let low = transpose_words(v[0], v[1], v[2], v[3]);
-        let high = transpose_words(v[4], v[5], v[6], v[7]);
-        let first_two = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
-        let last_two = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
-        let mut out = [_mm256_setzero_si256(); LANES];
-        for j in 0..4 {
-            let ab = _mm512_permutex2var_epi64(low[j], first_two, high[j]);
-            let cd = _mm512_permutex2var_epi64(low[j], last_two, high[j]);
-            out[4 * j] = _mm512_castsi512_si256(ab);
-            out[4 * j + 1] = _mm512_extracti64x4_epi64::<1>(ab);
-            out[4 * j + 2] = _mm512_castsi512_si256(cd);
-            out[4 * j + 3] = _mm512_extracti64x4_epi64::<1>(cd);
-        }
-        for (record, half) in records.iter_mut().zip(&out) {
-            // SAFETY: r and s are the first 32 bytes of the record, which is aligned to 64.
-            unsafe { _mm256_store_si256(core::ptr::from_mut(record).cast(), *half) };
-        }
-        offered += LANES as u64;
+        let (tasks_a, tasks_b) = tasks.split_at(LANES);
+        let (records_a, records_b) = records.split_at_mut(LANES);
+        let (v, w) = blocks!(first_blocks(keys, tasks_a), first_blocks(keys, tasks_b));
+        put_keys(&v, records_a);
+        put_keys(&w, records_b);
     }
     Lanes {
         used: tasks.len() as u64,
-        offered,
+        offered: tasks.len().next_multiple_of(LANES) as u64,
     }
 }
 
@@ -246,7 +222,39 @@ impl<'a, const N: usize> List<'a, N> {
     }
 }
 
-/// Works on whole sixteens of blocks, as many as there are; gives the rest.
+/// The state of sixteen blocks.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+fn listed_blocks(group: &[Block<'_>; LANES]) -> State {
+    // SAFETY: a nonce has 16 bytes.
+    let last = unsafe { gather(|i| core::ptr::from_ref(&group[i].nonce).cast()) };
+    state(gather_keys(|i| group[i].key), last)
+}
+
+/// XORs the keystream of sixteen blocks into their texts.
+///
+/// # Safety
+/// As for [`work_off`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+unsafe fn xor_listed<const MASKED: bool>(v: &State, group: &[Block<'_>; LANES]) {
+    for (block, stream) in group.iter().zip(&to_streams(v)) {
+        if MASKED {
+            let mask = first_bytes(block.len);
+            // SAFETY: only the bytes of the mask are read, and they are readable.
+            let text = unsafe { _mm512_maskz_loadu_epi8(mask, block.src.cast()) };
+            // SAFETY: only the bytes of the mask are written, and they are writable.
+            unsafe { _mm512_mask_storeu_epi8(block.dst.cast(), mask, _mm512_xor_si512(text, *stream)) };
+        } else {
+            // SAFETY: 64 bytes are readable, by the caller's promise.
+            let text = unsafe { _mm512_loadu_si512(block.src.cast()) };
+            // SAFETY: 64 bytes are writable, likewise.
+            unsafe { _mm512_storeu_si512(block.dst.cast(), _mm512_xor_si512(text, *stream)) };
+        }
+    }
+}
+
+/// Works on whole sixteens of blocks, two at a time while there are two; gives the rest.
 ///
 /// # Safety
 /// Each `src` must be readable and each `dst` writable for its `len` bytes, at most 64. If not `MASKED`, `len` is 64.
@@ -254,54 +262,23 @@ impl<'a, const N: usize> List<'a, N> {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
 unsafe fn work_off<'b, 'a, const MASKED: bool>(listed: &'b [Block<'a>]) -> &'b [Block<'a>] {
     let (groups, rest) = listed.as_chunks::<LANES>();
-    let Some(first) = groups.first() else { return rest };
-    // SAFETY: a key has 32 bytes.
-    let low = |of: &[Block<'_>; LANES]| unsafe { gather(|i| of[i].key.0.as_ptr().cast()) };
-    // SAFETY: likewise.
-    let high = |of: &[Block<'_>; LANES]| unsafe { gather(|i| of[i].key.0[4..].as_ptr().cast()) };
-    // SAFETY: a nonce has 16 bytes.
-    let last = |of: &[Block<'_>; LANES]| unsafe { gather(|i| core::ptr::from_ref(&of[i].nonce).cast()) };
-    let mut start = state(low(first), high(first), last(first));
-    for (i, group) in groups.iter().enumerate() {
-        // The next state is gathered between the rounds: gathering keeps one of two ports busy, and all would wait for it.
-        let next = groups.get(i + 1).unwrap_or(group);
-        let mut v = start;
-        for _ in 0..3 {
-            double_round!(v);
-        }
-        let low = low(next);
-        for _ in 0..2 {
-            double_round!(v);
-        }
-        let high = high(next);
-        for _ in 0..2 {
-            double_round!(v);
-        }
-        let last = last(next);
-        for _ in 0..3 {
-            double_round!(v);
-        }
-        for i in 0..16 {
-            v[i] = _mm512_add_epi32(v[i], start[i]);
-        }
-        start = state(low, high, last);
-        for (block, stream) in group.iter().zip(&to_streams(&v)) {
-            if MASKED {
-                let mask = first_bytes(block.len);
-                // SAFETY: only the bytes of the mask are read, and they are readable.
-                let text = unsafe { _mm512_maskz_loadu_epi8(mask, block.src.cast()) };
-                // SAFETY: only the bytes of the mask are written, and they are writable.
-                unsafe { _mm512_mask_storeu_epi8(block.dst.cast(), mask, _mm512_xor_si512(text, *stream)) };
-            } else {
-                // SAFETY: 64 bytes are readable, by the caller's promise.
-                let text = unsafe { _mm512_loadu_si512(block.src.cast()) };
-                // SAFETY: 64 bytes are writable, likewise.
-                unsafe { _mm512_storeu_si512(block.dst.cast(), _mm512_xor_si512(text, *stream)) };
-            }
-        }
+    let (pairs, single) = groups.as_chunks::<2>();
+    for [a, b] in pairs {
+        let (v, w) = blocks!(listed_blocks(a), listed_blocks(b));
+        // SAFETY: by the caller's promise.
+        unsafe { xor_listed::<MASKED>(&v, a) };
+        // SAFETY: likewise.
+        unsafe { xor_listed::<MASKED>(&w, b) };
+    }
+    for group in single {
+        // SAFETY: by the caller's promise.
+        unsafe { xor_listed::<MASKED>(&blocks!(listed_blocks(group)), group) };
     }
     rest
 }
+
+/// Bytes of sixteen blocks.
+const KILOBYTE: usize = 64 * LANES;
 
 /// XORs sixteen vectors of keystream into 1024 bytes.
 ///
@@ -340,7 +317,7 @@ pub(super) fn xor(memory: &mut Memory<'_>, keys: Keyring<'_>, tasks: &[Task]) ->
         // SAFETY: the offsets are inside both arenas, as was asserted.
         let (mut from, mut to) = unsafe { (src.add(task.src()), dst.add(task.dst())) };
         let mut left = task.len();
-        if left >= 64 * LANES {
+        if left >= KILOBYTE {
             // SAFETY: the memory holds the task.
             let done = unsafe { kilobytes(key, &task.nonce, from, to, left) };
             worked(done / 64);
@@ -408,7 +385,7 @@ pub(super) fn xor(memory: &mut Memory<'_>, keys: Keyring<'_>, tasks: &[Task]) ->
 }
 
 /// Words of stack that [`work_off`] and [`kilobytes`] use at most: 0.6 KiB by the compiled code, 4.4 KiB with debug assertions.
-const SCRUB_WORDS: usize = if cfg!(debug_assertions) { 640 } else { 256 };
+const SCRUB_WORDS: usize = if cfg!(debug_assertions) { 1280 } else { 640 };
 
 /// XORs the keystream into the whole kilobytes of a text; gives the bytes that they are. `nonce` is that of block 0.
 ///
@@ -419,12 +396,25 @@ const SCRUB_WORDS: usize = if cfg!(debug_assertions) { 640 } else { 256 };
 unsafe fn kilobytes(key: &KeyWords, nonce: &[u32; 4], src: *const u8, dst: *mut u8, len: usize) -> usize {
     let mut nonce = *nonce;
     nonce[0] = nonce[0].wrapping_add(1);
-    let all = len / (64 * LANES) * 64 * LANES;
-    for at in (0..all).step_by(64 * LANES) {
-        let streams = to_streams(&blocks!(spread(key, &nonce)));
-        // SAFETY: as many bytes are left.
-        unsafe { xor_kilobyte(&streams, src.add(at), dst.add(at)) };
+    let mut next = || {
+        let state = spread(key, &nonce);
         nonce[0] = nonce[0].wrapping_add(LANES as u32);
+        state
+    };
+    let all = len / KILOBYTE * KILOBYTE;
+    let mut at = 0;
+    while at + 2 * KILOBYTE <= all {
+        let (v, w) = blocks!(next(), next());
+        // SAFETY: as many bytes are left.
+        unsafe { xor_kilobyte(&to_streams(&v), src.add(at), dst.add(at)) };
+        at += KILOBYTE;
+        // SAFETY: likewise.
+        unsafe { xor_kilobyte(&to_streams(&w), src.add(at), dst.add(at)) };
+        at += KILOBYTE;
+    }
+    if at < all {
+        // SAFETY: as many bytes are left.
+        unsafe { xor_kilobyte(&to_streams(&blocks!(next())), src.add(at), dst.add(at)) };
     }
     all
 }

@@ -3,8 +3,9 @@
 
 use core::arch::x86_64::*;
 
-use super::chacha::{State, blocks, double_round, quarter_rounds, spread, step, to_streams, xor_kilobyte};
+use super::chacha::{spread, to_streams, xor_kilobyte};
 use super::long::{GROUP, LongMac, QUAD, absorb, load};
+use super::rounds::{State, blocks, double_round, quarter_rounds, step};
 use super::shuffle::{first_bytes, transpose_quarters};
 use crate::low::portable::{CLAMP, CONSTANTS, Poly1305};
 use crate::low::types::Text;
@@ -318,22 +319,22 @@ unsafe fn stitched<const QUADS: usize>(
     for quad in 0..2 {
         if quad < QUADS {
             let at = |i: usize| ciphertext.wrapping_add(QUAD * quad + GROUP * i);
-            double_round!(v);
+            double_round!([v]);
             // SAFETY: a group of the quad.
             let mut wide = mac.quad_first(&unsafe { load(at(0)) });
-            double_round!(v);
+            double_round!([v]);
             // SAFETY: a group of the quad.
             mac.quad_middle(&mut wide, &unsafe { load(at(1)) }, 1);
-            double_round!(v);
+            double_round!([v]);
             // SAFETY: a group of the quad.
             mac.quad_middle(&mut wide, &unsafe { load(at(2)) }, 2);
-            double_round!(v);
+            double_round!([v]);
             // SAFETY: a group of the quad.
             mac.quad_last(wide, &unsafe { load(at(3)) });
-            double_round!(v);
+            double_round!([v]);
         } else {
             for _ in 0..5 {
-                double_round!(v);
+                double_round!([v]);
             }
         }
     }
