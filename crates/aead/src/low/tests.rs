@@ -85,6 +85,9 @@ fn one_message(how: single::Single) {
     let lengths = (0..1100)
         .chain((1900..2200).step_by(7))
         .chain((2900..3200).step_by(13))
+        .chain((4060..4130).step_by(5))
+        .chain((5900..6300).step_by(13))
+        .chain((8000..8300).step_by(19))
         .chain([4095, 4096, 4097, 16_384, 65_537]);
     for (i, len) in lengths.enumerate() {
         let nonce = [0u32.wrapping_sub((i % 40) as u32), 1, 2, 3];

@@ -317,7 +317,7 @@ pub(super) fn xor(memory: &mut Memory<'_>, keys: Keyring<'_>, tasks: &[Task]) ->
         // SAFETY: the offsets are inside both arenas, as was asserted.
         let (mut from, mut to) = unsafe { (src.add(task.src()), dst.add(task.dst())) };
         let mut left = task.len();
-        if left >= KILOBYTE {
+        if left >= 2 * KILOBYTE {
             // SAFETY: the memory holds the task.
             let done = unsafe { kilobytes(key, &task.nonce, from, to, left) };
             worked(done / 64);
@@ -401,20 +401,13 @@ unsafe fn kilobytes(key: &KeyWords, nonce: &[u32; 4], src: *const u8, dst: *mut 
         nonce[0] = nonce[0].wrapping_add(LANES as u32);
         state
     };
-    let all = len / KILOBYTE * KILOBYTE;
-    let mut at = 0;
-    while at + 2 * KILOBYTE <= all {
+    let all = len / (2 * KILOBYTE) * 2 * KILOBYTE;
+    for at in (0..all).step_by(2 * KILOBYTE) {
         let (v, w) = blocks!(next(), next());
         // SAFETY: as many bytes are left.
         unsafe { xor_kilobyte(&to_streams(&v), src.add(at), dst.add(at)) };
-        at += KILOBYTE;
         // SAFETY: likewise.
-        unsafe { xor_kilobyte(&to_streams(&w), src.add(at), dst.add(at)) };
-        at += KILOBYTE;
-    }
-    if at < all {
-        // SAFETY: as many bytes are left.
-        unsafe { xor_kilobyte(&to_streams(&blocks!(next())), src.add(at), dst.add(at)) };
+        unsafe { xor_kilobyte(&to_streams(&w), src.add(at + KILOBYTE), dst.add(at + KILOBYTE)) };
     }
     all
 }

@@ -267,8 +267,8 @@ impl Eight {
     fn whole(&mut self, v: &Loaded) {
         for k in [0, 4] {
             let mut wide = Wide::from([_mm512_setzero_si512(); 3]);
-            wide.add_product(&add(&self.h, &block([v[k], v[k + 1]])), &self.factors[1]);
             wide.add_product(&block([v[k + 2], v[k + 3]]), &self.factors[0]);
+            wide.add_product(&add(&self.h, &block([v[k], v[k + 1]])), &self.factors[1]);
             self.h = wide.carry();
         }
     }
@@ -281,8 +281,8 @@ impl Eight {
         self.keep(a, number);
         let both = _mm512_cmpgt_epu64_mask(self.blocks, _mm512_set1_epi64(number as i64 + 1));
         let mut wide = Wide::from([_mm512_setzero_si512(); 3]);
-        wide.add_product(&add(&self.h, &block(a)), &self.factors[1]);
         wide.add_product(&block(b), &self.factors[0]);
+        wide.add_product(&add(&self.h, &block(a)), &self.factors[1]);
         let next = wide.carry();
         for i in 0..3 {
             self.h[i] = _mm512_mask_mov_epi64(self.h[i], both, next[i]);

@@ -1,4 +1,4 @@
-//! One message: short ones from one or two horizontal groups of four blocks, longer ones with sixteen blocks at a time and
+//! One message: short ones from one or two horizontal groups of four blocks, longer ones with sixteen blocks at a time, twice, and
 //! the authenticator's multiplies between the rounds of the next sixteen.
 
 use core::arch::x86_64::*;
@@ -14,8 +14,14 @@ use crate::low::{KeyWords, MacRecord, Use, scrub_stack, wipe};
 /// Bytes of a vertical pass.
 const PASS: usize = 1024;
 
-/// Bytes of text in the first pass, whose block 0 is the one-time key.
-const FIRST_PASS: usize = PASS - 64;
+/// Longest message of one vertical pass, whose block 0 is the one-time key.
+const MEDIUM: usize = PASS - 64;
+
+/// Bytes of text in the first two passes, whose block 0 is the one-time key.
+const FIRST: usize = 2 * PASS - 64;
+
+/// Shortest message whose authenticator goes between the rounds.
+const STITCHED: usize = 4 * PASS;
 
 /// Longest message for horizontal groups: seven blocks, after the one of the one-time key.
 const SHORT: usize = 7 * 64;
@@ -23,13 +29,12 @@ const SHORT: usize = 7 * 64;
 /// Longest message of one horizontal group.
 const SHORTEST: usize = 3 * 64;
 
-/// Words of stack that messages of one group, of two groups, and longer ones may leave vectors on: the frames of what is
-/// called from [`run`], with room to spare. Those of longer ones take 6.2 KiB. Checked builds keep less inlined: two groups
-/// reach below 1.5 KiB there, longer messages take 8.5.
-const SCRUB: [usize; 3] = if cfg!(debug_assertions) {
-    [256, 384, 1280]
+/// Words of stack that messages of one group, of two groups, of one pass, of some, and longer ones may leave vectors on: the frames of
+/// what is called from [`run`], with room to spare. `tests/residue.rs` looks.
+const SCRUB: [usize; 5] = if cfg!(debug_assertions) {
+    [256, 384, 1280, 1280, 2048]
 } else {
-    [128, 192, 896]
+    [128, 192, 896, 1024, 1536]
 };
 
 /// Seals or opens; gives the tag that the ciphertext should have.
@@ -46,9 +51,17 @@ pub(super) fn run(key: &KeyWords, nonce: &[u32; 4], aad: &[u8], text: &mut Text<
         let tag = short::<2, 7>(key, nonce, aad, text, way);
         scrub_stack::<{ SCRUB[1] }>();
         tag
+    } else if text.len() <= MEDIUM {
+        let tag = medium(key, nonce, aad, text, way);
+        scrub_stack::<{ SCRUB[2] }>();
+        tag
+    } else if text.len() < STITCHED {
+        let tag = longer(key, nonce, aad, text, way);
+        scrub_stack::<{ SCRUB[3] }>();
+        tag
     } else {
         let tag = long(key, nonce, aad, text, way);
-        scrub_stack::<{ SCRUB[2] }>();
+        scrub_stack::<{ SCRUB[4] }>();
         tag
     }
 }
@@ -181,61 +194,109 @@ fn short<const GROUPS: usize, const BLOCKS: usize>(
     mac.finish(aad.len() as u64, len as u64)
 }
 
-/// Messages of more blocks.
+/// The keystream of two passes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+fn two_passes(key: &KeyWords, nonce: &[u32; 4]) -> [[__m512i; 16]; 2] {
+    let first = spread(key, nonce);
+    let (v, w) = blocks!(first, next_pass(first));
+    [to_streams(&v), to_streams(&w)]
+}
+
+/// The state of the pass behind the one that starts from `state`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+fn next_pass(mut state: State) -> State {
+    state[12] = _mm512_add_epi32(state[12], _mm512_set1_epi32(16));
+    state
+}
+
+/// Messages of one pass.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+fn medium(key: &KeyWords, nonce: &[u32; 4], aad: &[u8], text: &mut Text<'_>, way: Use) -> [u8; 16] {
+    let streams = to_streams(&blocks!(spread(key, nonce)));
+    apart(&streams, key, *nonce, aad, text, way)
+}
+
+/// Messages of two passes and more, too short to be stitched.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+fn longer(key: &KeyWords, nonce: &[u32; 4], aad: &[u8], text: &mut Text<'_>, way: Use) -> [u8; 16] {
+    apart(two_passes(key, nonce).as_flattened(), key, *nonce, aad, text, way)
+}
+
+/// One after the other: the authenticator, and the keystream, of which the blocks from `nonce` on are there.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
+fn apart(
+    streams: &[__m512i],
+    key: &KeyWords,
+    mut nonce: [u32; 4],
+    aad: &[u8],
+    text: &mut Text<'_>,
+    way: Use,
+) -> [u8; 16] {
+    let mut mac = authenticator(streams[0]);
+    absorb(&mut mac, aad);
+    if way != Use::Seal {
+        absorb(&mut mac, text.src());
+    }
+    let (src, dst, len) = text.pointers();
+    nonce[0] = nonce[0].wrapping_add(streams.len() as u32);
+    let x = len.min(64 * (streams.len() - 1));
+    // SAFETY: the text is as long as its length.
+    unsafe { xor_tail(&streams[1..], src, dst, x) };
+    // SAFETY: likewise.
+    unsafe { xor_rest(key, &mut nonce, src, dst, x, len) };
+    if way == Use::Seal {
+        absorb(&mut mac, text.dst());
+    }
+    mac.finish(aad.len() as u64, len as u64)
+}
+
+/// Messages of more passes.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
 fn long(key: &KeyWords, nonce: &[u32; 4], aad: &[u8], text: &mut Text<'_>, way: Use) -> [u8; 16] {
-    let streams = to_streams(&blocks!(spread(key, nonce)));
+    let streams = two_passes(key, nonce);
+    let streams = streams.as_flattened();
     let mut mac = authenticator(streams[0]);
     absorb(&mut mac, aad);
     let (src, dst, len) = text.pointers();
     let mut nonce = *nonce;
-    nonce[0] = nonce[0].wrapping_add(16);
-    if len < 2 * PASS {
-        if way != Use::Seal {
-            absorb(&mut mac, text.src());
-        }
-        // SAFETY: the text is as long as its length.
-        unsafe { xor_tail(&streams[1..], src, dst, len.min(FIRST_PASS)) };
-        // SAFETY: likewise.
-        unsafe { xor_rest(key, &mut nonce, src, dst, FIRST_PASS.min(len), len) };
-        if way == Use::Seal {
-            absorb(&mut mac, text.dst());
-        }
-        return mac.finish(aad.len() as u64, len as u64);
-    }
-
+    nonce[0] = nonce[0].wrapping_add(32);
     let mut long = LongMac::start(&mac, true);
     // Where the keystream has come to, and where the authenticator has.
-    let (mut x, mut p) = (FIRST_PASS, 0);
+    let (mut x, mut p) = (FIRST, 0);
     let ciphertext = if way == Use::Seal { dst.cast_const() } else { src };
     if way == Use::Seal {
-        // SAFETY: there are two passes of text at least.
-        unsafe { xor_tail(&streams[1..], src, dst, FIRST_PASS) };
+        // SAFETY: there are four passes of text at least.
+        unsafe { xor_tail(&streams[1..], src, dst, FIRST) };
         // One group alone starts the authenticator; then it follows the keystream.
         // SAFETY: as above, and what is authenticated has been written.
         unsafe { long.take(ciphertext, 1, true) };
         p = GROUP;
         // SAFETY: as above.
-        unsafe { stitched::<1>(key, &nonce, src.add(x), dst.add(x), &mut long, ciphertext.add(p)) };
-        p += QUAD;
-        x += PASS;
-        nonce[0] = nonce[0].wrapping_add(16);
+        unsafe { stitched::<3>(key, &nonce, src.add(x), dst.add(x), &mut long, ciphertext.add(p)) };
+        p += 3 * QUAD;
+        x += 2 * PASS;
+        nonce[0] = nonce[0].wrapping_add(32);
     } else {
         // The authenticator goes ahead of the keystream, which may overwrite what it reads.
-        // SAFETY: there are two passes of text at least.
-        unsafe { long.take(ciphertext, PASS / GROUP, true) };
-        p += PASS;
+        // SAFETY: there are four passes of text at least.
+        unsafe { long.take(ciphertext, 2 * PASS / GROUP, true) };
+        p += 2 * PASS;
         // SAFETY: as above.
-        unsafe { xor_tail(&streams[1..], src, dst, FIRST_PASS) };
+        unsafe { xor_tail(&streams[1..], src, dst, FIRST) };
     }
-    while x + PASS <= len && p + PASS <= len {
-        // SAFETY: a pass of text is left for both. Sealing, the authenticator reads below x; opening, its place stays
-        // ahead of what has been written, since p >= x and it reads before this pass writes.
-        unsafe { stitched::<2>(key, &nonce, src.add(x), dst.add(x), &mut long, ciphertext.add(p)) };
-        p += PASS;
-        x += PASS;
-        nonce[0] = nonce[0].wrapping_add(16);
+    while x + 2 * PASS <= len && p + 2 * PASS <= len {
+        // SAFETY: two passes of text are left for both. Sealing, the authenticator reads below x, which is ahead of p by more
+        // than that; opening, its place stays ahead of what has been written, since p >= x and it reads before this writes.
+        unsafe { stitched::<4>(key, &nonce, src.add(x), dst.add(x), &mut long, ciphertext.add(p)) };
+        p += 2 * PASS;
+        x += 2 * PASS;
+        nonce[0] = nonce[0].wrapping_add(32);
     }
     if way == Use::Seal {
         // SAFETY: the rest of the text.
@@ -255,7 +316,7 @@ fn long(key: &KeyWords, nonce: &[u32; 4], aad: &[u8], text: &mut Text<'_>, way: 
     mac.finish(aad.len() as u64, len as u64)
 }
 
-/// XORs up to a pass of keystream into `len` bytes.
+/// XORs as much keystream as there is, and no more, into `len` bytes.
 ///
 /// # Safety
 /// `src` must be readable and `dst` writable for `len` bytes.
@@ -291,18 +352,23 @@ unsafe fn xor_rest(key: &KeyWords, nonce: &mut [u32; 4], src: *const u8, dst: *m
             unsafe { xor_tail(streams.as_flattened(), src.add(x), dst.add(x), left) };
             return;
         }
-        let streams = to_streams(&blocks!(spread(key, nonce)));
+        if left <= PASS {
+            // SAFETY: no more than what is left.
+            unsafe { xor_tail(&to_streams(&blocks!(spread(key, nonce))), src.add(x), dst.add(x), left) };
+            return;
+        }
+        let streams = two_passes(key, nonce);
         // SAFETY: no more than what is left.
-        unsafe { xor_tail(&streams, src.add(x), dst.add(x), left.min(PASS)) };
-        nonce[0] = nonce[0].wrapping_add(16);
-        x += PASS;
+        unsafe { xor_tail(streams.as_flattened(), src.add(x), dst.add(x), left.min(2 * PASS)) };
+        nonce[0] = nonce[0].wrapping_add(32);
+        x += 2 * PASS;
     }
 }
 
-/// One pass of keystream with `QUADS` quads (1 or 2) of the authenticator between its rounds.
+/// Two passes of keystream with `QUADS` quads (2 to 4) of the authenticator between their rounds.
 ///
 /// # Safety
-/// `src` must be readable and `dst` writable for a pass, `ciphertext` readable for the quads; it is read before `dst` is
+/// `src` must be readable and `dst` writable for two passes, `ciphertext` readable for the quads; it is read before `dst` is
 /// written.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma")]
@@ -315,32 +381,32 @@ unsafe fn stitched<const QUADS: usize>(
     ciphertext: *const u8,
 ) {
     let start: State = spread(key, nonce);
-    let mut v = start;
-    for quad in 0..2 {
-        if quad < QUADS {
-            let at = |i: usize| ciphertext.wrapping_add(QUAD * quad + GROUP * i);
-            double_round!([v]);
-            // SAFETY: a group of the quad.
-            let mut wide = mac.quad_first(&unsafe { load(at(0)) });
-            double_round!([v]);
-            // SAFETY: a group of the quad.
-            mac.quad_middle(&mut wide, &unsafe { load(at(1)) }, 1);
-            double_round!([v]);
-            // SAFETY: a group of the quad.
-            mac.quad_middle(&mut wide, &unsafe { load(at(2)) }, 2);
-            double_round!([v]);
-            // SAFETY: a group of the quad.
-            mac.quad_last(wide, &unsafe { load(at(3)) });
-            double_round!([v]);
-        } else {
-            for _ in 0..5 {
-                double_round!([v]);
-            }
-        }
+    let second = next_pass(start);
+    let (mut v, mut w) = (start, second);
+    for quad in 0..QUADS {
+        let at = |i: usize| ciphertext.wrapping_add(QUAD * quad + GROUP * i);
+        double_round!([v, w]);
+        // SAFETY: a group of the quad.
+        let mut wide = mac.quad_first(&unsafe { load(at(0)) });
+        // SAFETY: a group of the quad.
+        mac.quad_middle(&mut wide, &unsafe { load(at(1)) }, 1);
+        double_round!([v, w]);
+        // SAFETY: a group of the quad.
+        mac.quad_middle(&mut wide, &unsafe { load(at(2)) }, 2);
+        // SAFETY: a group of the quad.
+        mac.quad_last(wide, &unsafe { load(at(3)) });
+    }
+    for _ in 2 * QUADS..10 {
+        double_round!([v, w]);
     }
     for i in 0..16 {
         v[i] = _mm512_add_epi32(v[i], start[i]);
     }
-    // SAFETY: a pass is readable and writable.
+    for i in 0..16 {
+        w[i] = _mm512_add_epi32(w[i], second[i]);
+    }
+    // SAFETY: two passes are readable and writable.
     unsafe { xor_kilobyte(&to_streams(&v), src, dst) };
+    // SAFETY: likewise.
+    unsafe { xor_kilobyte(&to_streams(&w), src.add(PASS), dst.add(PASS)) };
 }
