@@ -10,7 +10,7 @@ use crate::{Error, Suite};
 /// Bytes of a block of ChaCha20.
 pub const BLOCK_LEN: usize = 64;
 
-/// Bytes made at a time: as many as the widest kernel makes at once.
+/// Bytes made at a time.
 const STRETCH: usize = 16 * BLOCK_LEN;
 
 /// What the keystream is XORed into; kernels also want room for a tag behind a text.

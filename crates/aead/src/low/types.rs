@@ -183,6 +183,15 @@ impl Memory<'_> {
             }
     }
 
+    /// The ciphertext of a task, and behind it the place of its tag.
+    #[inline(always)]
+    pub(super) fn ciphertext_and_tag(&self, task: &Task) -> &[u8] {
+        match task.way {
+            Use::Seal => &self.dst_ref()[task.dst()..][..task.len() + 16],
+            Use::Open | Use::Skip => &self.src()[task.src()..][..task.len() + 16],
+        }
+    }
+
     /// The ciphertext of a task: what was written when sealing, what is read when opening.
     #[inline(always)]
     pub(crate) fn ciphertext(&self, task: &Task) -> &[u8] {

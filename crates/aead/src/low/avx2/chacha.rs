@@ -42,11 +42,11 @@ macro_rules! quarter_rounds {
     };
 }
 
-/// Twenty rounds and the final addition.
+/// Twenty rounds and the final addition, of one state or of several side by side.
 macro_rules! blocks {
-    ($start:expr) => {{
-        let start: State = $start;
-        let mut v = start;
+    ($($v:ident = $start:expr),+) => {
+        $(let mut $v: State = $start;)+
+        let starts = [$($v),+];
         // Bytes of each word rotated by two places and by one. Kept from the compiler, which would make two shuffles of
         // the first.
         let by16 = core::hint::black_box(_mm256_set_epi8(
@@ -56,16 +56,16 @@ macro_rules! blocks {
             14, 13, 12, 15, 10, 9, 8, 11, 6, 5, 4, 7, 2, 1, 0, 3, 14, 13, 12, 15, 10, 9, 8, 11, 6, 5, 4, 7, 2, 1, 0, 3,
         ));
         for _ in 0..10 {
-            quarter_rounds!(v, by16, by8, [0, 1], [4, 5], [8, 9], [12, 13]);
-            quarter_rounds!(v, by16, by8, [2, 3], [6, 7], [10, 11], [14, 15]);
-            quarter_rounds!(v, by16, by8, [0, 1], [5, 6], [10, 11], [15, 12]);
-            quarter_rounds!(v, by16, by8, [2, 3], [7, 4], [8, 9], [13, 14]);
+            $(quarter_rounds!($v, by16, by8, [0, 1], [4, 5], [8, 9], [12, 13]);)+
+            $(quarter_rounds!($v, by16, by8, [2, 3], [6, 7], [10, 11], [14, 15]);)+
+            $(quarter_rounds!($v, by16, by8, [0, 1], [5, 6], [10, 11], [15, 12]);)+
+            $(quarter_rounds!($v, by16, by8, [2, 3], [7, 4], [8, 9], [13, 14]);)+
         }
-        for i in 0..16 {
-            v[i] = _mm256_add_epi32(v[i], start[i]);
-        }
-        v
-    }};
+        let mut starts = starts.iter();
+        $(for (word, start) in $v.iter_mut().zip(starts.next().into_iter().flatten()) {
+            *word = _mm256_add_epi32(*word, *start);
+        })+
+    };
 }
 
 /// Transposes eight rows of eight words.
@@ -118,50 +118,96 @@ fn gather(keys: &[&KeyWords; LANES], nonces: &[[u32; 4]; LANES]) -> State {
     state
 }
 
-/// Fills in r and s of each task's record from block 0 of its keystream.
+/// The state of block 0 of up to eight tasks; lanes beyond them have a key of zeros.
+#[inline]
 #[target_feature(enable = "avx2")]
-pub(super) fn one_time_keys(keys: Keyring<'_>, tasks: &[Task], records: &mut [MacRecord]) -> Lanes {
+fn first_blocks(keys: Keyring<'_>, tasks: &[Task]) -> State {
     let zero = KeyWords::default();
-    let mut offered = 0;
-    for (tasks, records) in tasks.chunks(LANES).zip(records.chunks_mut(LANES)) {
-        let mut lane_keys = [&zero; LANES];
-        let mut nonces = [[0; 4]; LANES];
-        for ((task, key), nonce) in tasks.iter().zip(&mut lane_keys).zip(&mut nonces) {
-            *key = keys.get(task.key);
-            *nonce = task.nonce;
-        }
-        let mut v = blocks!(gather(&lane_keys, &nonces));
-        for i in 0..4 {
-            let clamp = (CLAMP[i / 2] >> (32 * (i % 2))) as i32;
-            v[i] = _mm256_and_si256(v[i], _mm256_set1_epi32(clamp));
-        }
-        let Some(first) = v.first_chunk::<8>() else { continue };
-        for (record, half) in records.iter_mut().zip(&transpose(first)) {
-            // SAFETY: r and s are the first 32 bytes of the record, which is aligned to 64.
-            unsafe { _mm256_store_si256(core::ptr::from_mut(record).cast(), *half) };
-        }
-        offered += LANES as u64;
+    let mut lane_keys = [&zero; LANES];
+    let mut nonces = [[0; 4]; LANES];
+    for ((task, key), nonce) in tasks.iter().zip(&mut lane_keys).zip(&mut nonces) {
+        *key = keys.get(task.key);
+        *nonce = task.nonce;
     }
-    Lanes {
-        used: tasks.len() as u64,
-        offered,
+    gather(&lane_keys, &nonces)
+}
+
+/// Puts r and s, the first 32 bytes of each block, into the records.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn put_keys(v: &State, records: &mut [MacRecord]) {
+    let mut first: [__m256i; 8] = core::array::from_fn(|i| v[i]);
+    for (i, word) in first[..4].iter_mut().enumerate() {
+        let clamp = (CLAMP[i / 2] >> (32 * (i % 2))) as i32;
+        *word = _mm256_and_si256(*word, _mm256_set1_epi32(clamp));
+    }
+    for (record, half) in records.iter_mut().zip(&transpose(&first)) {
+        // SAFETY: r and s are the first 32 bytes of the record, which is aligned to 64.
+        unsafe { _mm256_store_si256(core::ptr::from_mut(record).cast(), *half) };
     }
 }
 
-/// Works on the lanes of a stage that are in use.
+/// Fills in r and s of each task's record from block 0 of its keystream.
+#[target_feature(enable = "avx2")]
+pub(super) fn one_time_keys(keys: Keyring<'_>, tasks: &[Task], records: &mut [MacRecord]) -> Lanes {
+    for (tasks, records) in tasks.chunks(2 * LANES).zip(records.chunks_mut(2 * LANES)) {
+        if tasks.len() <= LANES {
+            blocks!(v = first_blocks(keys, tasks));
+            put_keys(&v, records);
+            continue;
+        }
+        let (tasks_a, tasks_b) = tasks.split_at(LANES);
+        let (records_a, records_b) = records.split_at_mut(LANES);
+        blocks!(v = first_blocks(keys, tasks_a), w = first_blocks(keys, tasks_b));
+        put_keys(&v, records_a);
+        put_keys(&w, records_b);
+    }
+    Lanes {
+        used: tasks.len() as u64,
+        offered: tasks.len().next_multiple_of(LANES) as u64,
+    }
+}
+
+/// Works on the lanes of a stage that are in use: those of one state first.
 ///
 /// # Safety
 /// Each `src` must be readable and each `dst` writable for its `len` bytes, at most 64.
 #[target_feature(enable = "avx2")]
-unsafe fn run(stage: &Stage<'_, LANES>) {
-    let v = blocks!(gather(&stage.keys, &stage.nonces));
+unsafe fn run(stage: &Stage<'_, { 2 * LANES }>) {
+    let start = |half: usize| {
+        let at = LANES * half;
+        gather(
+            &core::array::from_fn(|i| stage.keys[at + i]),
+            &core::array::from_fn(|i| stage.nonces[at + i]),
+        )
+    };
+    if stage.len[LANES] == 0 {
+        blocks!(v = start(0));
+        // SAFETY: by the caller's promise.
+        unsafe { xor_lanes(&v, stage, 0) };
+        return;
+    }
+    blocks!(v = start(0), w = start(1));
+    // SAFETY: by the caller's promise.
+    unsafe { xor_lanes(&v, stage, 0) };
+    // SAFETY: likewise.
+    unsafe { xor_lanes(&w, stage, LANES) };
+}
+
+/// XORs the keystream of eight blocks into the texts of the lanes from `first` on.
+///
+/// # Safety
+/// As for [`run`].
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn xor_lanes(v: &State, stage: &Stage<'_, { 2 * LANES }>, first: usize) {
     let (Some(low), Some(high)) = (v.first_chunk::<8>(), v.last_chunk::<8>()) else {
         return;
     };
     let (low, high) = (transpose(low), transpose(high));
     for i in 0..LANES {
-        let (src, dst) = (stage.src[i], stage.dst[i]);
-        if stage.len[i] == 64 {
+        let (src, dst, len) = (stage.src[first + i], stage.dst[first + i], stage.len[first + i]);
+        if len == 64 {
             for (half, stream) in [low[i], high[i]].into_iter().enumerate() {
                 // SAFETY: 64 bytes are readable.
                 let text = unsafe { _mm256_loadu_si256(src.add(32 * half).cast()) };
@@ -170,7 +216,7 @@ unsafe fn run(stage: &Stage<'_, LANES>) {
             }
         } else {
             // SAFETY: fewer bytes than a block, as the caller promised.
-            unsafe { partial(src, dst, stage.len[i], low[i], high[i]) };
+            unsafe { partial(src, dst, len, low[i], high[i]) };
         }
     }
 }
