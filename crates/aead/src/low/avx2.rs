@@ -1,4 +1,4 @@
-//! AVX2: eight blocks of ChaCha20 at a time, Poly1305 for four messages at a time.
+//! AVX2: twice eight blocks of ChaCha20 at a time, Poly1305 for four messages at a time.
 
 mod chacha;
 mod mac;

@@ -1,4 +1,4 @@
-//! AVX-512: sixteen blocks of ChaCha20 at a time, Poly1305 with the 52-bit multiply (IFMA) for eight messages at a time.
+//! AVX-512: twice sixteen blocks of ChaCha20 at a time, Poly1305 with the 52-bit multiply (IFMA) for eight messages at a time.
 
 mod chacha;
 mod long;
