@@ -244,8 +244,7 @@ pub struct ResultRow {
     #[serde(default)]
     pub method: String,
     /// `full` when every timed output was compared with the oracle, `sampled` when some were (single keys, whose check takes
-    /// longer than their making; `sampled, 1 in 16` of what a window of `transports` carries, and all that comes before and after
-    /// it), `self` when a peer counted for itself.
+    /// longer than their making), `self` when a peer counted for itself.
     #[serde(default)]
     pub verified: String,
     /// Ratio to the reference subject of the same case; absent for the reference itself.

@@ -288,11 +288,11 @@ fn transports_are_measured_with_the_cost_of_each_process() {
     }
     assert_eq!(
         find("vless-tcp", "sealway", "throughput")["verified"],
-        "sampled, 1 in 16, unauthenticated"
+        "full, unauthenticated"
     );
     assert_eq!(
         find("vmess-aes-128-gcm-tcp", "sealway", "throughput")["verified"],
-        "sampled, 1 in 16"
+        "full"
     );
     let brought = &result["subjects"][1];
     assert_eq!(brought["name"], "again");

@@ -289,7 +289,6 @@ fn measure(line: &Line, spec: &Spec, warmup: Duration, window: Duration) -> Resu
     let mut traffic = flowing(route, &line.sink, &vec![order; spec.streams])?;
     traffic.watch(warmup)?;
     route.reset_memory();
-    traffic.timed(true);
     let before = Reading::take(route, &traffic)?;
     let mut after = before.clone();
     let mut busiest = vec![0.0_f64; before.cpu.len()];
@@ -302,7 +301,6 @@ fn measure(line: &Line, spec: &Spec, warmup: Duration, window: Duration) -> Resu
         }
         after = now;
     }
-    traffic.timed(false);
     let memory = route.memory()?;
     let late = route.link_figure();
     route.release();

@@ -135,7 +135,6 @@ impl Far {
         if look.stop {
             traffic.stop();
         }
-        traffic.timed(look.timed);
         traffic.learn(&look.states);
         if look.reset {
             route.reset_memory();

@@ -161,7 +161,6 @@ impl Timed for NearCell {
         let mut pair = flowing(&line, &vec![self.order(); self.spec.streams])?;
         pair.watch(warmup)?;
         line.route.reset_memory();
-        pair.timed(true);
         pair.look.reset = true;
         let before = pair.reading(&line.route)?;
         pair.look.reset = false;
@@ -176,7 +175,6 @@ impl Timed for NearCell {
             }
             after = now;
         }
-        pair.timed(false);
         let memory = line.route.memory()?;
         pair.stop();
         pair.finish()??;
@@ -355,12 +353,6 @@ impl<'a> Pair<'a> {
             client: cpu.first().map_or(Duration::ZERO, |(_, _, time)| *time),
             far,
         })
-    }
-
-    /// Says whether the clock runs.
-    fn timed(&mut self, timed: bool) {
-        self.look.timed = timed;
-        self.near.timed(timed);
     }
 
     /// Tells the senders to stop.

@@ -1,143 +1,152 @@
-//! What streams carry: every eight bytes the stream's key XOR their place, so that loss, repetition, reordering and mixing
-//! of streams all show.
-
-use crate::stats::SplitMix64;
+//! What streams carry: blocks that begin with the stream's key XOR their place, and go on with the key XOR the place in the block,
+//! every eight bytes. A wrong byte shows where it is; loss, repetition, reordering and mixing of streams show at the next
+//! block at the latest. Only parts of two blocks from the same place in each could change places unseen.
+//!
+//! But for its first word every block is the same. So a sender writes one word for each, and a receiver compares every byte
+//! with a block that stays in the nearest cache.
 
 /// Length of a word.
 const WORD: usize = 8;
 
-/// What is checked in a timed window: one block of this many bytes …
-pub(super) const BLOCK: u64 = 4096;
+/// Length of a block.
+pub(super) const BLOCK: usize = 4096;
 
-/// … in so many, at a place drawn for each group.
-pub(super) const BLOCKS: u64 = 16;
+/// The bytes of one stream.
+#[derive(Clone, Debug)]
+pub(super) struct Pattern {
+    key: u64,
+    /// The block that was needed last.
+    block: Vec<u8>,
+}
 
-#[inline(always)]
+/// A word of the stream `key`.
 fn word(key: u64, place: u64) -> [u8; WORD] {
     (key ^ place).to_le_bytes()
 }
 
-/// Writes what a stream has from byte `offset` on.
-pub(super) fn fill(key: u64, offset: u64, bytes: &mut [u8]) {
-    let (head, skip, mut place) = start(offset, bytes.len());
-    let (first, rest) = bytes.split_at_mut(head);
-    first.copy_from_slice(&word(key, place.wrapping_sub(WORD as u64))[skip..skip + head]);
-    let mut words = rest.chunks_exact_mut(WORD);
-    for chunk in &mut words {
-        chunk.copy_from_slice(&word(key, place));
-        place += WORD as u64;
-    }
-    let last = words.into_remainder();
-    last.copy_from_slice(&word(key, place)[..last.len()]);
-}
-
-/// The place in `bytes` of the first byte that is not what the stream has from byte `offset` on.
-pub(super) fn first_wrong(key: u64, offset: u64, bytes: &[u8]) -> Option<usize> {
-    let (head, skip, mut place) = start(offset, bytes.len());
-    let (first, rest) = bytes.split_at(head);
-    let mut wrong = first != &word(key, place.wrapping_sub(WORD as u64))[skip..skip + head];
-    let mut words = rest.chunks_exact(WORD);
-    for chunk in &mut words {
-        wrong |= chunk != word(key, place);
-        place += WORD as u64;
-    }
-    let last = words.remainder();
-    wrong |= last != &word(key, place)[..last.len()];
-    if !wrong {
-        return None;
-    }
-    // Where it is costs nothing until there is something to find.
-    let mut right = vec![0; bytes.len()];
-    fill(key, offset, &mut right);
-    right.iter().zip(bytes).position(|(right, byte)| right != byte)
-}
-
-/// How many bytes come before the first whole word, at which place of theirs they begin, and the offset of that word.
-fn start(offset: u64, len: usize) -> (usize, usize, u64) {
-    let skip = (offset % WORD as u64) as usize;
-    if skip == 0 {
-        return (0, 0, offset);
-    }
-    ((WORD - skip).min(len), skip, offset - skip as u64 + WORD as u64)
-}
-
-/// As [`first_wrong`], for one block of each group of [`BLOCKS`]: which one follows from the key.
-pub(super) fn first_wrong_sampled(key: u64, offset: u64, bytes: &[u8]) -> Option<usize> {
-    let group_len = BLOCK * BLOCKS;
-    let end = offset + bytes.len() as u64;
-    let mut group = offset / group_len;
-    while group * group_len < end {
-        let block = SplitMix64::stream(key, group).next_u64() % BLOCKS;
-        let from = group * group_len + block * BLOCK;
-        let (low, high) = (from.max(offset), (from + BLOCK).min(end));
-        if low < high {
-            let (low_at, high_at) = ((low - offset) as usize, (high - offset) as usize);
-            if let Some(at) = first_wrong(key, low, &bytes[low_at..high_at]) {
-                return Some(low_at + at);
-            }
+impl Pattern {
+    pub(super) fn new(key: u64) -> Pattern {
+        let places = (0..BLOCK as u64).step_by(WORD);
+        Pattern {
+            key,
+            block: places.flat_map(|place| word(key, place)).collect(),
         }
-        group += 1;
     }
-    None
+
+    /// What the stream has from byte `offset` on, to the end of the block and at most `len` bytes.
+    fn part(&mut self, offset: u64, len: usize) -> &[u8] {
+        let skip = (offset % BLOCK as u64) as usize;
+        self.block[..WORD].copy_from_slice(&word(self.key, offset - skip as u64));
+        &self.block[skip..BLOCK.min(skip.saturating_add(len))]
+    }
+
+    /// Writes what the stream has from byte `offset` on.
+    pub(super) fn fill(&mut self, mut offset: u64, mut bytes: &mut [u8]) {
+        while !bytes.is_empty() {
+            let part = self.part(offset, bytes.len());
+            let (now, rest) = bytes.split_at_mut(part.len());
+            now.copy_from_slice(part);
+            offset += now.len() as u64;
+            bytes = rest;
+        }
+    }
+
+    /// Makes whole blocks of another place of the stream into those from byte `offset` on, which is the start of a block.
+    pub(super) fn move_to(&self, offset: u64, blocks: &mut [u8]) {
+        for (place, block) in (offset..).step_by(BLOCK).zip(blocks.chunks_exact_mut(BLOCK)) {
+            block[..WORD].copy_from_slice(&word(self.key, place));
+        }
+    }
+
+    /// The place in `bytes` of the first byte that is not what the stream has from byte `offset` on.
+    pub(super) fn first_wrong(&mut self, offset: u64, bytes: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        while at < bytes.len() {
+            let part = self.part(offset + at as u64, bytes.len() - at);
+            let came = &bytes[at..at + part.len()];
+            if came != part {
+                // Where it is costs nothing until there is something to find.
+                let wrong = came.iter().zip(part).position(|(came, right)| came != right);
+                return wrong.map(|wrong| at + wrong);
+            }
+            at += part.len();
+        }
+        None
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const KEY: u64 = 0x0123_4567_89ab_cdef;
+    const LEN: usize = 3 * BLOCK;
+
+    fn stream(key: u64) -> Vec<u8> {
+        let mut whole = vec![0; LEN];
+        Pattern::new(key).fill(0, &mut whole);
+        whole
+    }
+
     #[test]
     fn parts_of_a_stream_fit_together() {
-        let mut whole = vec![0; 1000];
-        fill(0x0123_4567_89ab_cdef, 0, &mut whole);
-        for offset in 0..40 {
-            for len in 0..40 {
+        let whole = stream(KEY);
+        let mut pattern = Pattern::new(KEY);
+        // From everywhere around the start of a block, to all lengths that end there and beyond the next.
+        for offset in BLOCK - 20..BLOCK + 20 {
+            for len in (0..40).chain(BLOCK - 20..BLOCK + 20) {
                 let mut part = vec![0; len];
-                fill(0x0123_4567_89ab_cdef, offset, &mut part);
-                let at = offset as usize;
-                assert_eq!(part, whole[at..at + len], "{offset} {len}");
-                assert_eq!(first_wrong(0x0123_4567_89ab_cdef, offset, &part), None);
-                for i in 0..len {
-                    part[i] ^= 0x10;
-                    assert_eq!(first_wrong(0x0123_4567_89ab_cdef, offset, &part), Some(i));
+                pattern.fill(offset as u64, &mut part);
+                assert!(part == whole[offset..offset + len], "{offset} {len}");
+                assert_eq!(pattern.first_wrong(offset as u64, &part), None);
+                for i in [0, 7, 8, len / 2, len.saturating_sub(1)] {
+                    let Some(byte) = part.get_mut(i) else { continue };
+                    *byte ^= 0x10;
+                    assert_eq!(pattern.first_wrong(offset as u64, &part), Some(i));
                     part[i] ^= 0x10;
                 }
             }
         }
-        assert!(first_wrong(1, 8, &whole[8..16]).is_some(), "another stream");
-        assert!(
-            first_wrong(0x0123_4567_89ab_cdef, 16, &whole[8..16]).is_some(),
-            "another place"
-        );
     }
 
     #[test]
-    fn one_block_in_sixteen_is_checked_wherever_reads_end() {
-        let len = (BLOCK * BLOCKS * 20) as usize;
-        let mut whole = vec![0; len];
-        fill(7, 0, &mut whole);
-        assert_eq!(first_wrong_sampled(7, 0, &whole), None);
-        let mut seen = vec![false; len / BLOCK as usize];
-        for (block, seen) in seen.iter_mut().enumerate() {
-            let at = block * BLOCK as usize + 4000;
-            whole[at] ^= 1;
-            // In one read, or in many that end anywhere.
-            let found = first_wrong_sampled(7, 0, &whole);
-            let mut offset = 0;
-            let pieces = whole.chunks(10_007).any(|piece| {
-                offset += piece.len();
-                first_wrong_sampled(7, (offset - piece.len()) as u64, piece).is_some()
-            });
-            assert_eq!(found.is_some(), pieces);
-            assert!(found.is_none_or(|found| found == at));
-            *seen = found.is_some();
-            whole[at] ^= 1;
+    fn every_byte_is_compared() {
+        let mut whole = stream(KEY);
+        let mut pattern = Pattern::new(KEY);
+        for i in 0..LEN {
+            whole[i] ^= 1;
+            assert_eq!(pattern.first_wrong(0, &whole), Some(i));
+            whole[i] ^= 1;
         }
-        let groups: Vec<usize> = seen
-            .chunks(BLOCKS as usize)
-            .filter_map(|group| group.iter().position(|seen| *seen))
-            .collect();
-        assert_eq!(seen.iter().filter(|seen| **seen).count(), 20);
-        assert_eq!(groups.len(), 20);
-        assert!(groups.iter().any(|place| *place != groups[0]), "places differ");
+        assert_eq!(pattern.first_wrong(0, &whole), None);
+    }
+
+    #[test]
+    fn other_streams_and_other_places_show() {
+        let whole = stream(KEY);
+        let mut pattern = Pattern::new(KEY);
+        assert_eq!(Pattern::new(KEY + 1).first_wrong(0, &whole), Some(0));
+        // Whole blocks that were lost, came twice or changed places, and what is off by less than a block.
+        for places in [1, 2, 5000] {
+            let wrong = pattern.first_wrong(places * BLOCK as u64, &whole);
+            assert!(wrong.is_some_and(|at| at < WORD), "{places}: {wrong:?}");
+        }
+        for off in [1, 7, 8, 512, BLOCK - 8] {
+            assert!(
+                pattern.first_wrong(0, &whole[off..]).is_some_and(|at| at < BLOCK),
+                "{off}"
+            );
+        }
+    }
+
+    #[test]
+    fn blocks_move_to_another_place() {
+        let mut blocks = stream(KEY);
+        let mut pattern = Pattern::new(KEY);
+        for place in [0, 1, 3, 1 << 40] {
+            let offset = place * BLOCK as u64;
+            pattern.move_to(offset, &mut blocks);
+            assert_eq!(pattern.first_wrong(offset, &blocks), None, "{place}");
+        }
     }
 }

@@ -27,8 +27,6 @@ pub(super) struct Look {
     pub(super) states: Vec<State>,
     /// Senders are to stop.
     pub(super) stop: bool,
-    /// The clock runs: samples are enough.
-    pub(super) timed: bool,
     /// Peaks of memory begin here.
     pub(super) reset: bool,
 }

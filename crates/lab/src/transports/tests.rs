@@ -24,7 +24,6 @@ fn through(damage: Damage, direction: Direction, after: u64, orders: &[Order]) -
     };
     let wire = Wire::open(sink.address(), plan).unwrap();
     let traffic = Traffic::start(wire.address(), &sink, orders).unwrap();
-    traffic.timed(true);
     let ended = traffic.finish();
     (ended, wire.damaged())
 }
@@ -68,9 +67,8 @@ fn a_relay_that_corrupts_drops_reorders_or_repeats_is_caught() {
 }
 
 #[test]
-fn every_byte_before_and_after_the_window_is_checked() {
+fn a_flipped_bit_is_caught_wherever_it_is() {
     for direction in DIRECTIONS {
-        // Places of which samples would have missed nearly all.
         for after in (1..=8).map(|n| n * 700_000) {
             let sink = Sink::open().unwrap();
             let plan = WirePlan {
@@ -90,14 +88,13 @@ fn every_byte_before_and_after_the_window_is_checked() {
 }
 
 #[test]
-fn samples_catch_everything_that_moves_a_stream() {
+fn what_moves_a_stream_is_caught() {
     for direction in DIRECTIONS {
         for damage in [Damage::Drop, Damage::Swap, Damage::Repeat] {
             let (ended, damaged) = through(damage, direction, 1 << 20, &[order(direction, false)]);
             assert!(damaged);
-            // Pieces that only change places may both lie between samples; nothing else may pass.
             let caught = matches!(ended, Err(Trouble::Wrong { .. } | Trouble::Count { .. }));
-            assert!(caught || damage == Damage::Swap, "{damage:?} {direction:?}: {ended:?}");
+            assert!(caught, "{damage:?} {direction:?}: {ended:?}");
         }
     }
 }

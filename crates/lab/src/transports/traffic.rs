@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::pattern;
+use super::pattern::Pattern;
 use crate::connections::Connections;
 use crate::run::CellError;
 use half::Here;
@@ -71,7 +71,7 @@ pub(super) struct Order {
     pub(super) direction: Direction,
     /// Bytes to send; until told to stop if absent.
     pub(super) limit: Option<u64>,
-    /// Check every byte also while the clock runs, and write pieces of all sizes.
+    /// Write pieces of all sizes.
     pub(super) thorough: bool,
     /// It is an error that the end of the stream is not passed on.
     pub(super) must_end: bool,
@@ -115,8 +115,6 @@ pub(super) struct Stream {
     key: u64,
     order: Order,
     stop: Arc<AtomicBool>,
-    /// The clock runs: samples are checked.
-    timed: Arc<AtomicBool>,
     /// The sink has accepted it.
     accepted: AtomicBool,
     sent: AtomicU64,
@@ -147,7 +145,9 @@ impl Stream {
     }
 
     fn send_all(&self, mut socket: &TcpStream) -> Result<(), Trouble> {
+        let mut pattern = Pattern::new(self.key);
         let mut piece = vec![0; PIECE];
+        pattern.fill(0, &mut piece);
         let mut offset = 0;
         for turn in 0.. {
             if self.stop.load(Ordering::Acquire) {
@@ -163,7 +163,11 @@ impl Stream {
             if size == 0 {
                 break;
             }
-            pattern::fill(self.key, offset, &mut piece[..size]);
+            if self.order.thorough {
+                pattern.fill(offset, &mut piece[..size]);
+            } else {
+                pattern.move_to(offset, &mut piece);
+            }
             // Counted before, so that what arrives is never ahead of what was sent.
             self.sent.fetch_add(size as u64, Ordering::AcqRel);
             socket.write_all(&piece[..size]).map_err(broken("sender"))?;
@@ -192,6 +196,7 @@ impl Stream {
     }
 
     fn receive_all(&self, mut socket: &TcpStream) -> Result<(), Trouble> {
+        let mut pattern = Pattern::new(self.key);
         let mut piece = vec![0; PIECE];
         let (mut offset, mut since) = (0, Instant::now());
         socket.set_read_timeout(Some(END)).map_err(broken("receiver"))?;
@@ -212,12 +217,7 @@ impl Stream {
                 }
                 Err(error) => return Err(broken("receiver")(error)),
             };
-            let wrong = if self.order.thorough || !self.timed.load(Ordering::Relaxed) {
-                pattern::first_wrong(self.key, offset, &piece[..n])
-            } else {
-                pattern::first_wrong_sampled(self.key, offset, &piece[..n])
-            };
-            if let Some(at) = wrong {
+            if let Some(at) = pattern.first_wrong(offset, &piece[..n]) {
                 return Err(Trouble::Wrong {
                     offset: offset + at as u64,
                 });
@@ -294,7 +294,6 @@ fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
 pub(super) struct Traffic {
     pub(super) streams: Vec<Arc<Stream>>,
     stop: Arc<AtomicBool>,
-    timed: Arc<AtomicBool>,
     done: Receiver<Result<(), Trouble>>,
     connections: Arc<Connections>,
     /// Ends of streams that are still to come.
@@ -317,13 +316,12 @@ impl Traffic {
         let (tell, done) = channel();
         // Each of them has two at most.
         let connections = Connections::new(2 * planned.len());
-        let (stop, timed): (Arc<AtomicBool>, Arc<AtomicBool>) = Default::default();
+        let stop: Arc<AtomicBool> = Arc::default();
         let stream = |planned: &Planned| {
             Arc::new(Stream {
                 key: planned.key,
                 order: planned.order,
                 stop: Arc::clone(&stop),
-                timed: Arc::clone(&timed),
                 accepted: AtomicBool::new(false),
                 sent: AtomicU64::new(0),
                 ended: AtomicBool::new(false),
@@ -338,7 +336,6 @@ impl Traffic {
         Traffic {
             streams: planned.iter().map(stream).collect(),
             stop,
-            timed,
             done,
             connections,
             open: planned.len(),
@@ -383,11 +380,6 @@ impl Traffic {
                 }
             }
         }
-    }
-
-    /// Says whether the clock runs: samples are enough then, and every byte is checked before and after.
-    pub(super) fn timed(&self, timed: bool) {
-        self.timed.store(timed, Ordering::Relaxed);
     }
 
     /// Tells the senders to stop.
