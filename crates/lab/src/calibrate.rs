@@ -1,14 +1,19 @@
 //! The workload `calibrate`: the lab's own generators beside iperf3 and wrk, which others know and trust.
 //!
-//! Case parameters: `generator` (`stream`, `requests`), `connections`, `bytes` (of a write; of the body of an answer).
+//! Case parameters: `generator` (`stream`, `requests`), `connections`, `bytes` (of a write; of the body of an answer), and of
+//! requests `server_us` (work of the server for each, in microseconds).
 //!
 //! `stream`: one TCP connection over loopback, TCP_NODELAY, writes of 128 KiB, by the generator and the sink of
 //! [`crate::transports`] without a route, and by `iperf3 -c` to `iperf3 -s -1`. Metrics: `throughput` in B/s, what the
 //! receiver was given; `cpu_per_gb` in s/GB, CPU time of both ends for each 10^9 B of it.
 //!
 //! `requests`: a closed loop on 64 connections that stay, by the generator of [`crate::requests`] and by `wrk -t1`, both to
-//! the lab's own server, which compares every byte of every request. Metrics: `rate` in 1/s; `latency_p50` and `latency_p99`
+//! the lab's own server, which compares every byte of every request. Once the generator is what limits, and the one that costs
+//! less goes further; once the server is, and both have to reach the same rate. Metrics: `rate` in 1/s; `latency_p50` and `latency_p99`
 //! in s; `cpu_per_op` in s/op, CPU time of the generator alone.
+//!
+//! Each end has a CPU of its own, the same for all, if there are two: where the scheduler puts them makes more of a difference
+//! than what is compared.
 //!
 //! iperf3 and wrk take whole seconds, so every window does. None has a warm-up. They count for themselves: their times are
 //! held against the lab's clock, their bytes against their CPU time, and wrk's requests against the server's count; what does
@@ -63,10 +68,13 @@ const LIMITS: [&str; 3] = [
 ];
 
 /// Version of what a window does. Raise it when figures before and after are no longer comparable.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Connections of the case of requests: those of [`crate::requests`].
 const CONNECTIONS: usize = 64;
+
+/// Work of a server that is to limit: several times what a request costs a generator.
+const SERVER: Duration = Duration::from_micros(20);
 
 /// What is spent besides windows: canaries, the start and the end of two programs.
 const OVERHEAD: Overhead = Overhead {
@@ -93,8 +101,10 @@ const REQUESTS: [Metric; 4] = [
 enum Kind {
     /// A stream of bytes.
     Stream,
-    /// Requests over HTTP.
+    /// Requests over HTTP, as many as the generator can do.
     Requests,
+    /// Requests over HTTP, as many as the server can do.
+    Bound,
 }
 
 impl Kind {
@@ -102,26 +112,39 @@ impl Kind {
     const fn name(self) -> &'static str {
         match self {
             Kind::Stream => "stream",
-            Kind::Requests => "requests",
+            Kind::Requests | Kind::Bound => "requests",
         }
     }
 
     fn of(case: &Case) -> Kind {
         match case.text("generator") {
             Some("stream") => Kind::Stream,
+            _ if case.int("server_us").is_some_and(|work| work > 0) => Kind::Bound,
             _ => Kind::Requests,
+        }
+    }
+
+    /// What the server does for each request.
+    const fn work(self) -> Duration {
+        match self {
+            Kind::Stream | Kind::Requests => Duration::ZERO,
+            Kind::Bound => SERVER,
         }
     }
 
     fn case(self) -> Case {
         let (connections, bytes) = match self {
             Kind::Stream => (1, WRITE),
-            Kind::Requests => (CONNECTIONS, BODY),
+            Kind::Requests | Kind::Bound => (CONNECTIONS, BODY),
         };
-        Case::new()
+        let case = Case::new()
             .with("generator", self.name())
             .with("connections", connections)
-            .with("bytes", bytes)
+            .with("bytes", bytes);
+        match self {
+            Kind::Stream => case,
+            Kind::Requests | Kind::Bound => case.with("server_us", self.work().as_micros() as usize),
+        }
     }
 }
 
@@ -141,8 +164,12 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     }
     let mut cells = vec![Cell::new(Kind::Stream.case(), OURS, cells::OurStream)];
     cells.extend(bulk.map(|program| Cell::new(Kind::Stream.case(), iperf3::NAME, program)));
-    cells.push(Cell::new(Kind::Requests.case(), OURS, cells::OurRequests));
-    cells.extend(load.map(|program| Cell::new(Kind::Requests.case(), wrk::NAME, program)));
+    for kind in [Kind::Bound, Kind::Requests] {
+        let work = kind.work();
+        cells.push(Cell::new(kind.case(), OURS, cells::OurRequests { work }));
+        let load = load.clone().map(|program| wrk::Load { program, work });
+        cells.extend(load.map(|load| Cell::new(kind.case(), wrk::NAME, load)));
+    }
     Ok(Prepared {
         plan: plan(request, &cells)?,
         subjects: found.subjects,
@@ -156,7 +183,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
 /// Our subject with what its generators do and others do not.
 fn described(ours: &Subject) -> Subject {
     let differs = [
-        "a stream: two threads of this process; every byte is made anew, and one block in 16 is compared",
+        "a stream: two threads of this process; every byte that arrives is compared",
         "requests: one thread of this process; each is made anew, and every byte of its answer is compared",
         "connections are open before the window begins",
     ];
@@ -171,12 +198,11 @@ fn scheme() -> Scheme {
         method: |case, subject| match (subject, Kind::of(case)) {
             (iperf3::NAME | wrk::NAME, _) => Method::Wait,
             (_, Kind::Stream) => Method::Process,
-            (_, Kind::Requests) => Method::Thread,
+            (_, Kind::Requests | Kind::Bound) => Method::Thread,
         },
-        verified: |case, subject| match (subject, Kind::of(case)) {
-            (iperf3::NAME | wrk::NAME, _) => "self",
-            (_, Kind::Stream) => "sampled, 1 in 16",
-            (_, Kind::Requests) => "full",
+        verified: |_, subject| match subject {
+            iperf3::NAME | wrk::NAME => "self",
+            _ => "full",
         },
         ..Scheme::new(NAME, hash(), metrics, Reference::First(&PEERS))
     }
@@ -185,14 +211,14 @@ fn scheme() -> Scheme {
 fn metrics(case: &Case) -> &'static [Metric] {
     match Kind::of(case) {
         Kind::Stream => &STREAM,
-        Kind::Requests => &REQUESTS,
+        Kind::Requests | Kind::Bound => &REQUESTS,
     }
 }
 
 /// Hash of the numbers that define a window.
 fn hash() -> String {
     workload::hash(&format!(
-        "{NAME} {VERSION} write={WRITE} nodelay connections={CONNECTIONS} {HTTP_KEEP:?}"
+        "{NAME} {VERSION} write={WRITE} nodelay connections={CONNECTIONS} server={SERVER:?} {HTTP_KEEP:?}"
     ))
 }
 

@@ -11,6 +11,7 @@ pub mod cpu;
 pub mod energy;
 pub mod noise;
 pub mod parse;
+pub(crate) mod place;
 pub mod warning;
 
 pub use canary::Canary;

@@ -6,6 +6,7 @@ use super::{CONNECTIONS, whole};
 use crate::load::generator::Generator;
 use crate::load::scripts::HTTP_KEEP;
 use crate::load::sink::{Fault, Sink};
+use crate::measure::place::{End, hold};
 use crate::run::{CellError, Counted, Timed};
 use crate::transports::{self, Moved, WRITE};
 
@@ -35,13 +36,23 @@ impl Timed for OurStream {
     }
 }
 
+/// A server with so much work for each request, on a CPU of its own.
+pub(super) fn server(work: Duration) -> Result<Sink, CellError> {
+    let _held = hold(End::Server);
+    Sink::start_with(&HTTP_KEEP, work)
+        .map_err(|error| CellError::failed(format_args!("the server does not start: {error}")))
+}
+
 /// Requests of the workload of that name, straight to the server.
-pub(super) struct OurRequests;
+pub(super) struct OurRequests {
+    /// What the server does for each.
+    pub(super) work: Duration,
+}
 
 impl Timed for OurRequests {
     fn window(&mut self, _warmup: Duration, window: Duration) -> Result<Counted, CellError> {
-        let sink = Sink::start(&HTTP_KEEP)
-            .map_err(|error| CellError::failed(format_args!("the server does not start: {error}")))?;
+        let sink = server(self.work)?;
+        let _held = hold(End::Client);
         let seed = crate::run::seed().map_err(CellError::failed)?;
         let mut generator = Generator::new(&HTTP_KEEP, sink.address(), CONNECTIONS, seed)?;
         generator.once(AT_ONCE)?;

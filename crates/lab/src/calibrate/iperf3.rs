@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 
 use super::{claims, whole};
+use crate::measure::place::{End, hold};
 use crate::peer::{self, Ended, Peer, proc, program};
 use crate::result::Subject;
 use crate::run::{CellError, Counted, Timed};
@@ -98,7 +99,10 @@ impl Program {
 
     fn run(&self, seconds: u64) -> Result<Counted, String> {
         let port = free_port().map_err(|error| format!("there is no free port: {error}"))?;
+        let held = hold(End::Server);
         let server = self.serve(port)?;
+        drop(held);
+        let _held = hold(End::Client);
         let patience = Duration::from_secs(seconds) + PATIENCE;
         let client = peer::run(&mut self.command(client(port, seconds)), MAX_OUTPUT, patience)
             .map_err(|error| error.to_string())?;

@@ -7,7 +7,7 @@ use crate::lens::{Family, Headline, Lens, OURS, Parameter, Part, Place, Plot, Sc
 use crate::result::{Case, Ratio, ResultRow, RunResult};
 
 const INTRO: &str = "The generators that put load on the paths of transports, requests and flows, beside programs that others know. \
-                     Both ends share this machine. In tables a ratio above 1 is better; sentences have ours over theirs.";
+                     Both ends share this machine, each with a CPU of its own if there are two. In tables a ratio above 1 is better; sentences have ours over theirs.";
 
 const UNOPTIMISED: &str = "This is a debugging build, in which our generators are several times as slow: repeat the run with one built \
                            with optimisation.";
@@ -22,6 +22,7 @@ pub(super) static LENS: Lens = Lens {
         Parameter::text("generator", "stream or requests"),
         Parameter::number("connections", 1, "connections at once"),
         Parameter::number("bytes", 1, "of a write, or of the body of an answer"),
+        Parameter::number("server_us", 20, "work of the server for each request, in microseconds"),
     ],
     figures: &[
         Shown::new(RATE, 8e-9, "Gbit/s", "Gbit/s").called("rate").related(),
@@ -71,50 +72,69 @@ pub(super) static LENS: Lens = Lens {
 /// The words for a case.
 struct Words {
     generator: &'static str,
+    /// What it does, before how much.
     does: &'static str,
     peer: &'static str,
     /// Its rate and its cost.
     metrics: [&'static str; 2],
-    /// What a cost is of.
-    each: &'static str,
+    /// What a cost is of, its unit, and how many of them are one of the row's.
+    each: (&'static str, &'static str, f64),
     /// Workloads that it puts load on.
     behind: &'static str,
+    /// Percent that its rate should differ by at most; `None` where a rate says what the generator costs.
+    wanted: Option<f64>,
 }
 
 fn words(case: &Case) -> Words {
+    let stream = Words {
+        generator: "stream generator",
+        does: "Our stream generator moves",
+        peer: iperf3::NAME,
+        metrics: [RATE, COST],
+        each: ("byte", "s/GB", 1.0),
+        behind: "transports",
+        wanted: Some(5.0),
+    };
+    let requests = Words {
+        generator: "request generator",
+        does: "Where nothing else limits, our request generator reaches",
+        peer: wrk::NAME,
+        metrics: ["rate", "cpu_per_op"],
+        each: ("request", "us", US),
+        behind: "requests and flows",
+        wanted: None,
+    };
     match Kind::of(case) {
-        Kind::Stream => Words {
-            generator: "stream generator",
-            does: "moves",
-            peer: iperf3::NAME,
-            metrics: [RATE, COST],
-            each: "byte",
-            behind: "transports",
-        },
-        Kind::Requests => Words {
-            generator: "request generator",
-            does: "reaches",
-            peer: wrk::NAME,
-            metrics: ["rate", "cpu_per_op"],
-            each: "request",
-            behind: "requests and flows",
+        Kind::Stream => stream,
+        Kind::Requests => requests,
+        Kind::Bound => Words {
+            does: "Where the server limits, our request generator reaches",
+            wanted: Some(10.0),
+            ..requests
         },
     }
 }
 
 fn case(case: &Case) -> String {
-    Kind::of(case).name().to_owned()
+    match Kind::of(case) {
+        Kind::Bound => "requests, slow server".to_owned(),
+        kind => kind.name().to_owned(),
+    }
 }
 
 fn title(case: &Case) -> String {
     let number = |name| case.int(name).unwrap_or(0);
     match Kind::of(case) {
         Kind::Stream => format!("A stream, writes of {}", size(number("bytes"))),
-        Kind::Requests => format!(
-            "Requests on {} connections, answers of {}",
-            number("connections"),
-            size(number("bytes"))
-        ),
+        kind => {
+            let server = if kind == Kind::Bound {
+                ", a server that limits"
+            } else {
+                ""
+            };
+            let (connections, bytes) = (number("connections"), size(number("bytes")));
+            format!("Requests on {connections} connections, answers of {bytes}{server}")
+        }
     }
 }
 
@@ -136,21 +156,27 @@ fn finding(scope: &Scope<'_>, family: &Family<'_>) -> Option<String> {
         ));
     };
     let mut text = format!(
-        "Our {} {} {} ({}) of {}'s rate",
-        words.generator,
+        "{} {} ({}) of {}'s rate",
         words.does,
         sig3_or(found.estimate.get(), "?"),
         list_range(found.low.get(), found.high.get()),
         found.to
     );
-    if let Some(cost) = cost.and_then(ratio) {
-        let estimate = sig3_or(cost.estimate.get(), "?");
-        text.push_str(&format!(" at {estimate} of its CPU time for each {}", words.each));
+    if let Some((row, cost)) = cost.and_then(|row| Some((row, ratio(row)?))) {
+        let (what, unit, scale) = words.each;
+        let spent = |row: &ResultRow| sig3_or(row.median.get() * scale, "?");
+        text.push_str(&format!(
+            " at {} of its CPU time for each {what}",
+            sig3_or(cost.estimate.get(), "?")
+        ));
+        if let Some(theirs) = family.row(words.peer, words.metrics[1]) {
+            text.push_str(&format!(" ({} beside {} {unit})", spent(row), spent(theirs)));
+        }
     }
     text.push_str(". ");
     match unoptimised(scope.run) {
         true => text.push_str(UNOPTIMISED),
-        false => text.push_str(&meaning(row, found, words.behind)),
+        false => text.push_str(&meaning(row, found, &words)),
     }
     Some(text)
 }
@@ -162,33 +188,39 @@ fn unoptimised(run: &RunResult) -> bool {
 }
 
 /// What a difference means for the figures of other workloads. The whole interval counts, not its middle.
-fn meaning(row: &ResultRow, found: &Ratio, behind: &str) -> String {
+fn meaning(row: &ResultRow, found: &Ratio, words: &Words) -> String {
     let (low, high) = (found.low.get(), found.high.get());
-    let off = (low - 1.0).abs().max((high - 1.0).abs());
-    if !rankable(row) || !off.is_finite() {
+    // Ends are rounded numbers: 1.05 less 1 is a little above 0.05.
+    let percent = |off: f64| off * 100.0 - 1e-6;
+    let (less, more) = (percent(1.0 - low), percent(high - 1.0));
+    if !rankable(row) || !(less + more).is_finite() {
         return "Its rounds differ too much to say more: repeat the run on a calmer machine.".to_owned();
     }
-    for percent in [5.0, 10.0] {
-        // Ends are rounded numbers: 1.05 less 1 is a little above 0.05.
-        if off * 100.0 <= percent + 1e-6 {
-            return format!("Within {percent} %: the generator does not colour the results of {behind}.");
-        }
+    let behind = words.behind;
+    let Some(wanted) = words.wanted else {
+        return match low > 1.0 {
+            true => format!("A request costs it less, so it goes further: it does not limit the results of {behind}."),
+            false => format!("Up to {:.0} % less.", less.max(0.0)),
+        };
+    };
+    if less.max(more) <= wanted {
+        return format!("Within the wanted {wanted} %: the generator does not colour the results of {behind}.");
     }
-    if high < 1.0 {
+    if percent(1.0 - high) > wanted {
         return format!(
-            "Up to {:.0} % less: in {behind}, read CPU time and ratios, and rates only far below those of direct.",
-            (1.0 - low) * 100.0
+            "Outside the wanted {wanted} %, up to {less:.0} % less: in {behind}, read CPU time and ratios, and rates only far below \
+             those of direct."
         );
     }
-    if low > 1.0 {
+    if percent(low - 1.0) > wanted {
         return format!(
-            "More than {}: the generator does not limit the results of {behind}.",
+            "Outside the wanted {wanted} %, and more than {}: the generator does not limit the results of {behind}.",
             found.to
         );
     }
     format!(
-        "Up to {:.0} % either way: not decided; more rounds would tell.",
-        off * 100.0
+        "The wanted {wanted} % are not decided, as it may be {:.0} % off: more rounds would tell.",
+        less.max(more)
     )
 }
 

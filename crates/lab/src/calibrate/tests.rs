@@ -131,34 +131,46 @@ fn said_by(debugging: bool, rows: &[ResultRow]) -> (String, String) {
 
 #[test]
 fn the_first_screen_says_by_how_much_and_what_it_means() {
+    let mut theirs = row(Kind::Stream, "cpu_per_gb", "", [1.0, 1.0, 1.0]);
+    theirs.subject = "iperf3".to_owned();
+    theirs.median = Num(0.25);
+    let mut ours = row(Kind::Stream, "cpu_per_gb", "iperf3", [0.9, 0.97, 1.0]);
+    ours.median = Num(0.2425);
     let (answer, detail) = said(vec![
-        row(Kind::Requests, "rate", "wrk", [0.7, 0.8, 0.9]),
-        row(Kind::Requests, "cpu_per_op", "wrk", [1.1, 1.25, 1.3]),
+        row(Kind::Requests, "rate", "wrk", [1.1, 1.2, 1.3]),
+        row(Kind::Requests, "cpu_per_op", "wrk", [0.7, 0.8, 0.9]),
+        row(Kind::Bound, "rate", "wrk", [0.99, 1.0, 1.01]),
         row(Kind::Stream, "throughput", "iperf3", [0.98, 1.02, 1.05]),
-        row(Kind::Stream, "cpu_per_gb", "iperf3", [0.9, 0.97, 1.0]),
+        ours,
+        theirs,
     ]);
     assert_eq!(
         answer,
-        "Our stream generator moves 1.02 (0.980 to 1.05) of iperf3's rate at 0.970 of its CPU time for each byte. Within 5 %: \
-         the generator does not colour the results of transports."
+        "Our stream generator moves 1.02 (0.980 to 1.05) of iperf3's rate at 0.970 of its CPU time for each byte (0.242 beside \
+         0.250 s/GB). Within the wanted 5 %: the generator does not colour the results of transports."
     );
-    assert!(
-        detail
-            .starts_with("Our request generator reaches 0.800 (0.700 to 0.900) of wrk's rate at 1.25 of its CPU time"),
-        "{detail}"
-    );
-    assert!(
-        detail.contains("Up to 30 % less: in requests and flows, read CPU time"),
-        "{detail}"
-    );
+    for part in [
+        "Where nothing else limits, our request generator reaches 1.20 (1.10 to 1.30) of wrk's rate at 0.800 of its CPU time",
+        "A request costs it less, so it goes further: it does not limit the results of requests and flows.",
+        "Where the server limits, our request generator reaches 1.00 (0.990 to 1.01) of wrk's rate. Within the wanted 10 %",
+    ] {
+        assert!(detail.contains(part), "{part}: {detail}");
+    }
 }
 
 #[test]
 fn the_whole_interval_decides() {
     let meaning = |interval| said(vec![row(Kind::Stream, "throughput", "iperf3", interval)]).0;
-    assert!(meaning([0.94, 1.0, 1.02]).contains("Within 10 %"));
-    assert!(meaning([0.8, 1.0, 1.1]).contains("Up to 20 % either way: not decided"));
-    assert!(meaning([1.2, 1.3, 1.4]).contains("does not limit"));
+    assert!(meaning([0.95, 1.0, 1.02]).contains("Within the wanted 5 %"));
+    assert!(meaning([0.94, 1.0, 1.02]).contains("The wanted 5 % are not decided, as it may be 6 % off"));
+    assert!(
+        meaning([0.8, 0.9, 0.94]).contains("Outside the wanted 5 %, up to 20 % less: in transports, read CPU time")
+    );
+    assert!(meaning([1.06, 1.3, 1.4]).contains("Outside the wanted 5 %, and more than iperf3"));
+    let bound = |interval| said(vec![row(Kind::Bound, "rate", "wrk", interval)]).0;
+    assert!(bound([0.91, 1.0, 1.09]).contains("Within the wanted 10 %"));
+    let free = |interval| said(vec![row(Kind::Requests, "rate", "wrk", interval)]).0;
+    assert!(free([0.7, 0.8, 0.9]).contains("Up to 30 % less."));
     let mut noisy = row(Kind::Stream, "throughput", "iperf3", [1.0, 1.0, 1.0]);
     noisy.flags.push("unusable".to_owned());
     assert!(said(vec![noisy]).0.contains("calmer machine"));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{CONNECTIONS, cells, claims, whole};
 use crate::load::scripts::HTTP_KEEP;
-use crate::load::sink::Sink;
+use crate::measure::place::{End, hold};
 use crate::peer::{self, Ended, program};
 use crate::result::Subject;
 use crate::run::{CellError, Counted, Timed};
@@ -69,9 +69,9 @@ impl Program {
         }
     }
 
-    fn run(&self, seconds: u64) -> Result<Counted, CellError> {
-        let sink = Sink::start(&HTTP_KEEP)
-            .map_err(|error| CellError::failed(format_args!("the server does not start: {error}")))?;
+    fn run(&self, seconds: u64, work: Duration) -> Result<Counted, CellError> {
+        let sink = cells::server(work)?;
+        let _held = hold(End::Client);
         let mut command = Command::new(&self.path);
         command.args(arguments(&sink.address().to_string(), seconds));
         command.stdin(Stdio::null()).stderr(Stdio::null());
@@ -188,9 +188,15 @@ fn counted(ended: &Ended, seconds: u64, served: u64) -> Result<Counted, String> 
     })
 }
 
-impl Timed for Program {
+/// The program against a server with so much work for each request.
+pub(super) struct Load {
+    pub(super) program: Program,
+    pub(super) work: Duration,
+}
+
+impl Timed for Load {
     fn window(&mut self, _warmup: Duration, window: Duration) -> Result<Counted, CellError> {
-        self.run(whole(window))
+        self.program.run(whole(window), self.work)
     }
 }
 

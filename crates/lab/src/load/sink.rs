@@ -4,7 +4,7 @@ use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::script::{Ending, Script, Talk};
 use super::wire::{Buffers, Pumped, ended, pump};
@@ -47,11 +47,17 @@ impl Shared {
 impl Sink {
     /// Serves `script` on a port of the system's choice on loopback.
     pub(crate) fn start(script: &'static Script) -> io::Result<Sink> {
+        Sink::start_with(script, Duration::ZERO)
+    }
+
+    /// The same with `work` that keeps the thread busy after each exchange.
+    pub(crate) fn start_with(script: &'static Script, work: Duration) -> io::Result<Sink> {
         let shared = Arc::new(Shared::default());
         let seen = Arc::clone(&shared);
         let service = Service::start("sink", Door::open(None)?, move |door| {
             let server = Server {
                 script,
+                work,
                 door,
                 connections: Vec::new(),
                 free: Vec::new(),
@@ -80,9 +86,21 @@ impl Sink {
     }
 }
 
+/// Keeps this thread busy.
+fn spin(work: Duration) {
+    if work.is_zero() {
+        return;
+    }
+    let until = Instant::now() + work;
+    while Instant::now() < until {
+        std::hint::spin_loop();
+    }
+}
+
 /// What the thread has.
 struct Server {
     script: &'static Script,
+    work: Duration,
     door: Door,
     /// Each with the number of those that had its place before, so that an event for one of them is not taken for its own.
     connections: Vec<(u32, Option<Connection>)>,
@@ -160,6 +178,7 @@ impl Server {
         };
         if matches!(pumped, Pumped::Done) {
             self.shared.served.fetch_add(1, Ordering::Relaxed);
+            spin(self.work);
             *talk = Talk::server();
             *over = self.script.ending == Ending::ClientCloses;
             pumped = match self.script.ending {

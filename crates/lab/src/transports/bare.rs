@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::traffic::{self, Direction, Order, Sink, Traffic};
 use crate::measure::clock::process_cpu;
+use crate::measure::place::{End, hold};
 use crate::run::CellError;
 
 /// Bytes of a write, and of a read at most.
@@ -19,26 +20,28 @@ pub(crate) struct Moved {
     pub(crate) cpu_s: f64,
 }
 
-/// Moves bytes from a generator to a sink for `window`, from when the first have arrived. Bytes are compared as in a window
-/// of the workload.
+/// Moves bytes from a generator to a sink for `window`, from when the first have arrived, each on a CPU of its own. Every byte is
+/// compared, as in a window of the workload.
 ///
 /// # Errors
 /// [`CellError`] when a byte is wrong, or the system does not give what it takes.
 pub(crate) fn bare(window: Duration) -> Result<Moved, CellError> {
+    let server = hold(End::Server);
     let sink = Sink::open().map_err(|error| CellError::failed(format_args!("cannot listen: {error}")))?;
+    drop(server);
     let order = Order {
         direction: Direction::Up,
         limit: None,
         thorough: false,
         must_end: true,
     };
+    let client = hold(End::Client);
     let mut traffic = Traffic::start(sink.address(), &sink, &[order])?;
+    drop(client);
     traffic.flowing()?;
-    traffic.timed(true);
     let before = read(&traffic)?;
     traffic.watch(window)?;
     let after = read(&traffic)?;
-    traffic.timed(false);
     traffic.stop();
     traffic.finish()?;
     Ok(Moved {

@@ -109,9 +109,13 @@ fn what_cannot_be_is_refused() {
 fn a_program_that_asks_nothing_is_found_out() {
     let folder = tempfile::tempdir().unwrap();
     let body = format!("sleep 1\ncat <<'END'\n{OUTPUT}END");
-    let mut liar = Program {
+    let program = Program {
         path: script(folder.path(), NAME, &body),
         version: String::new(),
+    };
+    let mut liar = Load {
+        program,
+        work: Duration::ZERO,
     };
     let error = liar.window(Duration::ZERO, Duration::ZERO).unwrap_err().to_string();
     assert!(
