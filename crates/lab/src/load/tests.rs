@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::error::LoadError;
 use super::fakes::{Fake, FakeServer};
@@ -250,6 +250,16 @@ fn the_sink_checks_what_it_gets() {
         "{fault:?}"
     );
     assert_eq!(sink.take_fault(), None, "told once, to the cell that it is about");
+}
+
+#[test]
+fn a_sink_with_work_is_what_limits() {
+    let work = Duration::from_millis(2);
+    let sink = Sink::start_with(&HTTP_KEEP, work).unwrap();
+    let began = Instant::now();
+    closed(&HTTP_KEEP, sink.address(), 4, 100);
+    // Several times the windows in which they fit without.
+    assert!(began.elapsed() >= work * 99);
 }
 
 #[test]
