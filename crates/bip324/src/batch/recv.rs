@@ -8,7 +8,7 @@ use crate::{Error, HEADER_LEN, Kind, LENGTH_LEN, TAG_LEN};
 use super::ConnectionId;
 use super::crypt::{Crypt, Way, connection_of, slot_of};
 use super::sheet::{Finished, Place, Sheets};
-use super::stock::Stock;
+use super::stock::{Stock, make_room};
 
 /// Most bytes that are reserved beyond those that have come.
 const AHEAD: usize = 256 * 1024;
@@ -118,15 +118,10 @@ impl RecvSide {
             self.begun[index] = begun;
             return;
         }
-        if self.states.len() == self.states.capacity() {
-            // Not by the vector itself, which would leave copies of masks.
-            let mut larger = Vec::with_capacity(2 * self.states.len() + 1);
-            larger.extend(self.states.iter_mut().map(|state| State {
-                stock: state.stock.move_out(),
-                ..*state
-            }));
-            self.states = larger;
-        }
+        make_room(&mut self.states, |state| State {
+            stock: state.stock.move_out(),
+            ..*state
+        });
         self.states.push(state);
         self.chains.push(Some(chain));
         self.begun.push(begun);

@@ -24,6 +24,15 @@ pub(super) struct Stock {
     masks: Masks,
 }
 
+/// Makes room for one more of what holds stocks, by `move_out`: a vector that grows by itself would leave copies of masks.
+pub(super) fn make_room<S>(states: &mut Vec<S>, move_out: impl FnMut(&mut S) -> S) {
+    if states.len() == states.capacity() {
+        let mut larger = Vec::with_capacity(2 * states.len() + 1);
+        larger.extend(states.iter_mut().map(move_out));
+        *states = larger;
+    }
+}
+
 impl Stock {
     /// Nothing.
     pub(super) const EMPTY: Stock = Stock {
