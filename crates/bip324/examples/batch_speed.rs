@@ -27,35 +27,15 @@ use sealway_bip324::batch::{Backend, BatchOptions, BatchTransport, ConnectionId,
 use sealway_bip324::fschacha::{RecvChain, SendChain};
 use sealway_bip324::{Kind, OVERHEAD};
 
+#[path = "common/mix.rs"]
+mod mix;
+
+use mix::Generator;
+
 const ROUNDS: usize = 61;
 
-struct Generator(u64);
-
-impl Generator {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn between(&mut self, low: u64, high: u64) -> usize {
-        (low + self.next() % (high - low + 1)) as usize
-    }
-
-    fn contents_len(&mut self) -> usize {
-        match self.next() % 10 {
-            0..=3 => self.between(1, 32),
-            4..=6 => self.between(33, 128),
-            7..=8 => self.between(129, 512),
-            _ => self.between(513, 4096),
-        }
-    }
-
-    fn key(&mut self) -> [u8; 32] {
-        std::array::from_fn(|_| self.next() as u8)
-    }
+fn key(generator: &mut Generator) -> [u8; 32] {
+    std::array::from_fn(|_| generator.next() as u8)
 }
 
 /// A packet to be sent: its connection, where its contents lie, and what it is for.
@@ -85,7 +65,7 @@ impl Load {
                 let connection = (generator.next() % connections as u64) as usize;
                 let (kind, len) = match generator.next() % 100 < decoys {
                     true => (Kind::Decoy, generator.between(0, 64)),
-                    false => (Kind::Genuine, generator.contents_len() * usize::from(i % 256 != 255)),
+                    false => (Kind::Genuine, generator.contents_len(1) * usize::from(i % 256 != 255)),
                 };
                 let packet = Packet {
                     connection,
@@ -154,7 +134,7 @@ fn ours<'a>(name: &'static str, load: &'a Load, crew: Option<&Crew>) -> Subject<
     }
     let ids: Vec<ConnectionId> = (0..load.connections)
         .map(|_| {
-            let (lengths, contents) = (generator.key(), generator.key());
+            let (lengths, contents) = (key(&mut generator), key(&mut generator));
             let send = SendChain::new(&lengths, &contents).unwrap();
             let recv = RecvChain::new(&lengths, &contents).unwrap();
             batch.add(send, recv, &[]).unwrap()
@@ -208,7 +188,7 @@ fn engine(load: &Load) -> Subject<'_> {
     let mut generator = Generator(7);
     let mut keys = Keys::with_slots(load.connections);
     for slot in 0..load.connections {
-        keys.set(Slot(slot as u32), SUITE, &generator.key()).unwrap();
+        keys.set(Slot(slot as u32), SUITE, &key(&mut generator)).unwrap();
     }
     let mut engine = Engine::new();
     let mut arena = vec![0; load.wire_len()];
@@ -264,7 +244,7 @@ fn aws_loop(load: &Load) -> Subject<'_> {
     let mut generator = Generator(7);
     let mut ends: Vec<_> = (0..load.connections)
         .map(|_| {
-            let (lengths, contents) = (generator.key(), generator.key());
+            let (lengths, contents) = (key(&mut generator), key(&mut generator));
             let send = SendChain::new(&lengths, &contents).unwrap();
             let recv = RecvChain::new(&lengths, &contents).unwrap();
             (send, EpochKey(None), recv, EpochKey(None))
@@ -387,12 +367,10 @@ fn bip324_loop(load: &Load) -> Subject<'_> {
 fn race(load: &Load) {
     let mut subjects = vec![ours("sealway", load, None)];
     let helpers: Option<usize> = std::env::var("CREW").ok().map(|text| text.parse().unwrap());
+    let _threads;
     if let Some(helpers) = helpers {
         let crew = Crew::new(Backend::best());
-        for _ in 0..helpers {
-            let crew = crew.clone();
-            std::thread::spawn(move || crew.work());
-        }
+        _threads = crew.start(helpers, |_| ()).unwrap();
         subjects.push(ours("crew", load, Some(&crew)));
     }
     if std::env::var_os("SOLO").is_none() {

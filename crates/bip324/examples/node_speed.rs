@@ -5,9 +5,10 @@
 //! U[0,32] bytes, 30 % U[33,128], 20 % U[129,512], 10 % U[513,4096]) on 1,000 connections, each packet on a random one, shared
 //! out over the threads. Each thread has 65,536 packets, contents and all, and takes them batch by batch.
 //!
-//! `THREADS=1,16`, `BATCH=4096,16384`, `MODE=cpu,gpu,routed` and `ROUNDS=3` choose; `SECONDS_EACH=0.5` is how long a window is. Subjects
+//! `THREADS=1,16`, `BATCH=4096,16384`, `MODE=cpu,crew,gpu,routed` and `ROUNDS=3` choose; `SECONDS_EACH=0.5` is how long a window is. Subjects
 //! take turns. Each window is a line of JSON. `SLABS=8` and `SLAB_KIB=2048` are the engine's; `SLABS=0` has it gather and scatter.
-//! Mode `host` is the engine over a device that does nothing: what is left is what the host spends, by sealing and by opening.
+//! Mode `crew` is the processor with all transports in one crew: who waits for another helps it. Mode `host` is the engine over a
+//! device that does nothing: what is left is what the host spends, by sealing and by opening.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,12 +17,16 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use sealway_bip324::Kind;
-use sealway_bip324::batch::{Backend, BatchOptions, BatchTransport, ConnectionId, Costs, Executor, Routing};
+use sealway_bip324::batch::{Backend, BatchOptions, BatchTransport, ConnectionId, Costs, Crew, Executor, Routing};
 use sealway_bip324::fschacha::{RecvChain, SendChain};
 use sealway_cuda::{Engine, Options};
 
+#[path = "common/mix.rs"]
+mod mix;
 #[path = "node_speed/nothing.rs"]
 mod nothing;
+
+use mix::Generator;
 
 /// Packets of a thread.
 const PACKETS: usize = 65_536;
@@ -29,34 +34,10 @@ const PACKETS: usize = 65_536;
 /// Connections of all threads.
 const CONNECTIONS: usize = 1000;
 
-struct Generator(u64);
-
-impl Generator {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn between(&mut self, low: u64, high: u64) -> usize {
-        (low + self.next() % (high - low + 1)) as usize
-    }
-
-    fn len(&mut self) -> usize {
-        match self.next() % 10 {
-            0..=3 => self.between(0, 32),
-            4..=6 => self.between(33, 128),
-            7..=8 => self.between(129, 512),
-            _ => self.between(513, 4096),
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mode {
     Cpu,
+    Crew,
     Gpu,
     Routed,
     HostSeal,
@@ -131,7 +112,7 @@ impl Node {
         let mut start = 0;
         let packets: Vec<_> = (0..PACKETS)
             .map(|_| {
-                let (connection, len) = (generator.between(0, ids.len() as u64 - 1), generator.len());
+                let (connection, len) = (generator.between(0, ids.len() as u64 - 1), generator.contents_len(0));
                 start += len;
                 (connection as u32, (start - len) as u32, len as u32)
             })
@@ -252,10 +233,10 @@ fn costs(engine: &mut impl Executor) -> Costs {
 
 /// Pairs a second of all threads, the part that the executor did, and seconds of each batch.
 fn window(case: Case, time: Duration) -> (f64, f64, Vec<f64>) {
-    let barrier = Barrier::new(case.threads);
+    let (barrier, crew) = (Barrier::new(case.threads), Crew::new(Backend::best()));
     let results: Vec<_> = std::thread::scope(|scope| {
         let work = |thread: usize| {
-            let barrier = &barrier;
+            let (barrier, crew) = (&barrier, &crew);
             move || {
                 let mut node = Node::new(case, thread);
                 if case.mode == Mode::HostOpen {
@@ -269,7 +250,11 @@ fn window(case: Case, time: Duration) -> (f64, f64, Vec<f64>) {
                         node.sealed.push(pieces.collect());
                     }
                 }
-                if case.mode != Mode::Cpu {
+                if case.mode == Mode::Crew {
+                    for end in [&mut node.here, &mut node.there] {
+                        end.set_executor(Box::new(crew.member()), Routing::Always);
+                    }
+                } else if case.mode != Mode::Cpu {
                     let (mut a, b) = (engine(case), engine(case));
                     // All threads measure at once, so that costs are those of a device that is shared.
                     barrier.wait();
@@ -328,6 +313,7 @@ fn main() {
             for mode in list("MODE", "cpu,gpu,routed") {
                 let modes = match mode.as_str() {
                     "cpu" => vec![Mode::Cpu],
+                    "crew" => vec![Mode::Crew],
                     "gpu" => vec![Mode::Gpu],
                     "routed" => vec![Mode::Routed],
                     "host" => vec![Mode::HostSeal, Mode::HostOpen],

@@ -5,15 +5,18 @@ mod member;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
+mod threads;
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use sealway_aead::batch::{Backend, Engine};
 
 use load::{Home, Load};
 pub use member::CrewMember;
+pub use threads::CrewThreads;
 
 /// Threads that help each other with the packets of their transports.
 ///
@@ -22,13 +25,14 @@ pub use member::CrewMember;
 /// way to use one thread and many: with no thread that helps, nothing is ever handed over. Results come in order, connection
 /// by connection, whoever made them.
 ///
-/// A crew is for cores that are idle. Where all cores are busy it costs time: with one thread that helps and both cores of a
-/// machine busy with other programs, a batch took 1.02 to 1.16 times as long as without. A gain with idle cores is expected, and has
-/// not been measured.
+/// A crew is for cores that are idle while one transport has too much to do. To carry a packet to another core and back costs about as
+/// much as to seal it there: with one thread that helps and a core of its own for it, a batch of 4,096 packets took 0.87 of the time, one
+/// of 2,048 the time it takes without. A transport for each core ([`super::Shards`]) is worth far more: two took 0.5. Where all cores are
+/// busy a crew costs time, 1.02 to 1.16 in the same measure.
 ///
-/// Threads are the caller's. One helps while it is in [`Crew::work`] or [`Crew::work_while`], and also while it waits for a
-/// slab of its own transport. What is handed over is a slab of up to [`Crew::SLAB_JOBS`] packets: threads meet at a lock once
-/// or more for each slab, never for each packet.
+/// A thread helps while it is in [`Crew::work`] or [`Crew::work_while`], and also while it waits for a slab of its own
+/// transport. Threads are the caller's, or those of [`Crew::start`]. What is handed over is a slab of up to [`Crew::SLAB_JOBS`]
+/// packets: threads meet at a lock once or more for each slab, never for each packet.
 ///
 /// ```
 /// use sealway_bip324::Kind;
@@ -47,16 +51,12 @@ pub use member::CrewMember;
 /// }
 ///
 /// let crew = Crew::new(Backend::best());
-/// let sent = std::thread::scope(|scope| {
-///     // As many as there are cores without work of their own.
-///     scope.spawn(|| crew.work());
-///     let sent = pings(&crew);
-///     // Also after an error: the scope waits for its threads.
-///     crew.close();
-///     sent
-/// })?;
-/// assert_eq!(sent, 5000 * 29);
-/// # Ok::<(), sealway_bip324::Error>(())
+/// // As many as there are cores without work of their own. What is called first on each may keep it on a core.
+/// let threads = crew.start(1, |number| println!("thread {number} helps"))?;
+/// assert_eq!(pings(&crew)?, 5000 * 29);
+/// // Waits for them.
+/// drop(threads);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
 pub struct Crew {
@@ -77,6 +77,8 @@ struct State {
     waiting: VecDeque<Box<Load>>,
     /// Slabs that were done, until their members ask for them.
     done: VecDeque<Box<Load>>,
+    /// Threads in [`Crew::work`], busy or not.
+    helpers: usize,
     /// Threads with nothing to do.
     idle: usize,
     /// Those of them that wait for a slab of their own transport.
@@ -112,7 +114,18 @@ impl Crew {
 
     /// How many threads have nothing to do, and nothing waits for them.
     pub fn idle(&self) -> usize {
-        self.state().spare()
+        let state = self.state();
+        state.idle.saturating_sub(state.waiting.len())
+    }
+
+    /// Starts threads that help until [`Crew::close`], or until what is returned is dropped. Each first calls `on_start` with its
+    /// number, from 0 on: to stay on a core, for instance. Memory of slabs is taken from where the thread runs that writes to it first,
+    /// so transports, too, should be made by threads that stay where they are.
+    ///
+    /// # Errors
+    /// If the system has no thread to give; those that were started have ended then.
+    pub fn start(&self, count: usize, on_start: impl Fn(usize) + Send + Sync + 'static) -> io::Result<CrewThreads> {
+        CrewThreads::start(self, count, on_start)
     }
 
     /// Helps until [`Crew::close`].
@@ -125,6 +138,7 @@ impl Crew {
     pub fn work_while(&self, mut goes_on: impl FnMut() -> bool) {
         let mut engine = self.engine();
         let mut state = self.state();
+        state.helpers += 1;
         while goes_on() {
             if let Some(load) = state.waiting.pop_front() {
                 drop(state);
@@ -137,6 +151,8 @@ impl Crew {
             }
             state = self.rest(state);
         }
+        state.helpers -= 1;
+        drop(state);
         // This thread may have been woken for a slab.
         self.shared.news.notify_one();
     }
@@ -154,15 +170,22 @@ impl Crew {
         self.wake();
     }
 
-    /// True if there is a thread for one slab more.
-    fn is_idle(&self) -> bool {
-        self.state().spare() > 0
+    /// True if a slab more would soon have a thread: one for each that has nothing to do, and one ahead for each that helps, so
+    /// that it need not sleep before the next comes. Whoever waits for a slab takes it back if nobody has begun with it.
+    fn takes(&self) -> bool {
+        let state = self.state();
+        state.waiting.len() < state.helpers + state.owners
     }
 
     /// Hands a slab over.
     fn push(&self, load: Box<Load>) {
-        self.state().waiting.push_back(load);
-        self.shared.news.notify_one();
+        let mut state = self.state();
+        state.waiting.push_back(load);
+        let sleeps = state.idle > 0;
+        drop(state);
+        if sleeps {
+            self.shared.news.notify_one();
+        }
     }
 
     /// Gives a slab back that is done, if its member is there still.
@@ -243,11 +266,6 @@ impl Crew {
 }
 
 impl State {
-    /// Threads that are not needed for what waits.
-    fn spare(&self) -> usize {
-        self.idle.saturating_sub(self.waiting.len())
-    }
-
     /// The next slab: one of `home` before others.
     fn next(&mut self, home: &Arc<Home>) -> Option<Box<Load>> {
         let own = self.waiting.iter().position(|load| load.is_of(home));

@@ -155,7 +155,7 @@ impl Executor for CrewMember {
 
     fn wants_slab(&mut self, more: bool) -> bool {
         // Without other packets this thread would only wait for another one.
-        more && self.crew.is_idle()
+        more && self.crew.takes()
     }
 
     fn start_slab(&mut self, slab: usize, filled: usize, jobs: &[Job]) -> Result<(), ExecutorFailure> {

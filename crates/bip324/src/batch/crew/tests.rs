@@ -1,4 +1,6 @@
-//! Threads that fail partway through a slab.
+//! Threads that fail partway through a slab, and what is in one that was done.
+
+use std::ops::Range;
 
 use sealway_aead::batch::{Job, Slot, Status};
 use sealway_aead::{Nonce, Suite};
@@ -115,6 +117,42 @@ fn a_slab_shows_what_was_made_or_written() {
         assert_eq!(member.slab_mut(0)[..64 + TAG_LEN], sealed);
         member.clear_slab(0);
         assert_eq!(member.slab(0)[..64], TEXT);
+    }
+}
+
+/// What no job writes is as it was written, whoever was in the slab before: lengths before packets, tags that were opened, the rest.
+#[test]
+fn what_lies_between_jobs_is_there() {
+    let crew = Crew::new(Backend::best());
+    let mut member = crew.member();
+    member.set_key(Slot(0), &KEYS.0);
+    let text: Vec<u8> = (0..=255).collect();
+    let places = [3..40, 60..61, 90..200];
+    let mut sealed = Vec::new();
+    for opens in [false, true] {
+        member.clear_slab(0);
+        member.slab_mut(0).fill(0xaa);
+        let written = if opens { &sealed } else { &text };
+        member.slab_mut(0)[..256].copy_from_slice(written);
+        let jobs = places.clone().map(|place| {
+            let nonce = [place.start as u8; 12];
+            if opens {
+                return Job::open(Slot(0), &nonce, place.start..place.end + TAG_LEN as u32, place.start).unwrap();
+            }
+            let nonce = Nonce::assume_unique(Suite::ChaCha20Poly1305, &nonce).unwrap();
+            Job::seal(Slot(0), nonce, place.clone(), place.start)
+        });
+        member.start_slab(0, 256, &jobs).unwrap();
+        member.finish_slab(0, &mut [Status::Failed; 3]).unwrap();
+        let made = &member.slab(0)[..256];
+        let mut want = written.clone();
+        for Range { start, end } in places.clone().map(|place| place.start as usize..place.end as usize) {
+            let end = if opens { end } else { end + TAG_LEN };
+            let from = if opens { &text[start..end] } else { &made[start..end] };
+            want[start..end].copy_from_slice(from);
+        }
+        assert!(made == want, "{opens}");
+        sealed = made.to_vec();
     }
 }
 
