@@ -367,10 +367,12 @@ fn bip324_loop(load: &Load) -> Subject<'_> {
 fn race(load: &Load) {
     let mut subjects = vec![ours("sealway", load, None)];
     let helpers: Option<usize> = std::env::var("CREW").ok().map(|text| text.parse().unwrap());
-    let _threads;
     if let Some(helpers) = helpers {
         let crew = Crew::new(Backend::best());
-        _threads = crew.start(helpers, |_| ()).unwrap();
+        for _ in 0..helpers {
+            let crew = crew.clone();
+            std::thread::spawn(move || crew.work());
+        }
         subjects.push(ours("crew", load, Some(&crew)));
     }
     if std::env::var_os("SOLO").is_none() {

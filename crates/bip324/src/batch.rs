@@ -110,7 +110,7 @@ mod stock;
 mod transport;
 
 pub use costs::{Costs, CostsError, Line};
-pub use crew::{Crew, CrewMember, CrewThreads};
+pub use crew::{Crew, CrewMember};
 pub use executor::{Executor, ExecutorFailure, Stopped};
 pub use id::ConnectionId;
 pub use incoming::{Incoming, Message};

@@ -8,7 +8,6 @@ mod common;
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -223,41 +222,18 @@ fn a_thread_that_has_other_work() {
     });
 }
 
-/// Threads say when they begin, help, and are gone when they are dropped; the crew goes on.
-#[test]
-fn threads_that_the_crew_starts() {
-    let crew = Crew::new(Backend::best());
-    for count in [0, 1, 3] {
-        let began = Arc::new(Mutex::new(Vec::new()));
-        let note = Arc::clone(&began);
-        let threads = crew.start(count, move |number| {
-            note.lock().unwrap().push((number, thread::current().id()))
-        });
-        let threads = threads.unwrap();
-        wait_for(&crew, count);
-        let mut began = std::mem::take(&mut *began.lock().unwrap());
-        began.sort_unstable_by_key(|(number, _)| *number);
-        assert!(began.iter().map(|(number, _)| *number).eq(0..count), "{began:?}");
-        assert!(began.iter().all(|(_, id)| *id != thread::current().id()));
-        let mut both = Both::new(1);
-        both.set(crew.member(), Routing::Always);
-        both.round(6000);
-        assert_eq!(both.batch.counters().executor_jobs > 0, count > 0);
-        drop(threads);
-        assert_eq!(crew.idle(), 0);
-    }
-}
-
 /// Slabs are handed over only while somebody helps, and only ahead of other work.
 #[test]
 fn slabs_that_nobody_would_take_stay() {
     let crew = Crew::new(Backend::best());
     let mut member = crew.member();
     assert!(!member.wants_slab(true), "nobody helps");
-    let threads = crew.start(1, |_| ()).unwrap();
-    wait_for(&crew, 1);
-    assert!(member.wants_slab(true) && !member.wants_slab(false));
-    drop(threads);
+    thread::scope(|scope| {
+        let _close = Close(&crew);
+        scope.spawn(|| crew.work());
+        wait_for(&crew, 1);
+        assert!(member.wants_slab(true) && !member.wants_slab(false));
+    });
     assert!(!member.wants_slab(true), "nobody helps any more");
 }
 

@@ -5,18 +5,15 @@ mod member;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
-mod threads;
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use sealway_aead::batch::{Backend, Engine};
 
 use load::{Home, Load};
 pub use member::CrewMember;
-pub use threads::CrewThreads;
 
 /// Threads that help each other with the packets of their transports.
 ///
@@ -30,9 +27,12 @@ pub use threads::CrewThreads;
 /// of 2,048 the time it takes without. A transport for each core ([`super::Shards`]) is worth far more: two took 0.5. Where all cores are
 /// busy a crew costs time, 1.02 to 1.16 in the same measure.
 ///
-/// A thread helps while it is in [`Crew::work`] or [`Crew::work_while`], and also while it waits for a slab of its own
-/// transport. Threads are the caller's, or those of [`Crew::start`]. What is handed over is a slab of up to [`Crew::SLAB_JOBS`]
-/// packets: threads meet at a lock once or more for each slab, never for each packet.
+/// Threads are the caller's. One helps while it is in [`Crew::work`] or [`Crew::work_while`], and also while it waits for a
+/// slab of its own transport. What is handed over is a slab of up to [`Crew::SLAB_JOBS`] packets: threads meet at a lock once
+/// or more for each slab, never for each packet.
+///
+/// A thread that is to stay on a core is put there before it calls anything here. The memory of slabs and arenas lies where it
+/// is written to first, which is in the node of the thread that uses the transport, and of the first that helps with a slab.
 ///
 /// ```
 /// use sealway_bip324::Kind;
@@ -51,12 +51,16 @@ pub use threads::CrewThreads;
 /// }
 ///
 /// let crew = Crew::new(Backend::best());
-/// // As many as there are cores without work of their own. What is called first on each may keep it on a core.
-/// let threads = crew.start(1, |number| println!("thread {number} helps"))?;
-/// assert_eq!(pings(&crew)?, 5000 * 29);
-/// // Waits for them.
-/// drop(threads);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// let sent = std::thread::scope(|scope| {
+///     // As many as there are cores without work of their own.
+///     scope.spawn(|| crew.work());
+///     let sent = pings(&crew);
+///     // Also after an error: the scope waits for its threads.
+///     crew.close();
+///     sent
+/// })?;
+/// assert_eq!(sent, 5000 * 29);
+/// # Ok::<(), sealway_bip324::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct Crew {
@@ -116,16 +120,6 @@ impl Crew {
     pub fn idle(&self) -> usize {
         let state = self.state();
         state.idle.saturating_sub(state.waiting.len())
-    }
-
-    /// Starts threads that help until [`Crew::close`], or until what is returned is dropped. Each first calls `on_start` with its
-    /// number, from 0 on: to stay on a core, for instance. Memory of slabs is taken from where the thread runs that writes to it first,
-    /// so transports, too, should be made by threads that stay where they are.
-    ///
-    /// # Errors
-    /// If the system has no thread to give; those that were started have ended then.
-    pub fn start(&self, count: usize, on_start: impl Fn(usize) + Send + Sync + 'static) -> io::Result<CrewThreads> {
-        CrewThreads::start(self, count, on_start)
     }
 
     /// Helps until [`Crew::close`].

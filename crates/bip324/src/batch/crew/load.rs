@@ -101,8 +101,8 @@ impl Load {
 
     /// Does the jobs.
     pub(super) fn run(mut self: Box<Self>, engine: &mut Engine) -> Box<Self> {
-        copy_between(&self.jobs, &self.written[..self.filled], &mut self.made[..self.filled]);
-        let (src, dst) = (&self.written[..self.filled], &mut self.made[..self.filled]);
+        let made = &mut self.made[..self.filled];
+        made.copy_from_slice(&self.written[..self.filled]);
         self.statuses.clear();
         self.statuses.resize(self.jobs.len(), Status::Failed);
         let (keys, jobs, statuses) = (&self.keys, &self.jobs[..], &mut self.statuses[..]);
@@ -112,8 +112,7 @@ impl Load {
         let statuses = &mut statuses[..jobs.len()];
         // The slab comes home whatever happens: somebody waits for it.
         let ran = catch_unwind(AssertUnwindSafe(|| {
-            let memory = Memory::Separate { src, dst };
-            engine.run(keys, jobs, memory, &[], statuses).is_ok()
+            engine.run(keys, jobs, Memory::InPlace(made), &[], statuses).is_ok()
         }));
         if ran.is_err() {
             *engine = Engine::with_backend(engine.backend());
@@ -129,21 +128,6 @@ impl Load {
             let _ = self.keys.clear(Slot(slot));
         }
     }
-}
-
-/// Copies what no job writes. Jobs are in the order of their offsets.
-fn copy_between(jobs: &[Job], written: &[u8], made: &mut [u8]) {
-    let mut end = 0;
-    let mut copy = |from: usize, to: usize| {
-        if let (Some(made), Some(written)) = (made.get_mut(from..to), written.get(from..to)) {
-            made.copy_from_slice(written);
-        }
-    };
-    for job in jobs {
-        copy(end, job.output_offset());
-        end = job.output_offset() + job.output_len();
-    }
-    copy(end, written.len());
 }
 
 impl Drop for Load {
