@@ -18,7 +18,8 @@
 //!
 //! Metrics: `rate` in 1/s, packets or pairs; `throughput` in B/s, contents; `wire_throughput` in B/s, whole packets, decoys
 //! among them; `latency_p50`, `latency_p99` in s, a batch from submission to done, and `packet_p50`, `packet_p99` in s/op,
-//! the same shared out; `overhead`, bytes on the wire over bytes of contents less 1; `lane_use`, `lane_use_mac` as in
+//! the same shared out; `message_p50`, `message_p99` in s, over many connections, a message from one end's submission to the other
+//! end's program; `overhead`, bytes on the wire over bytes of contents less 1; `lane_use`, `lane_use_mac` as in
 //! `packets`; `cpu_per_gb`, `cpu_per_op` of both endpoints together, system calls among it; `setup_time` in s/op.
 //!
 //! `bip324 bench sockets` has one more `op`, `sockets`: the mix over many TCP connections, both ways. `bip324/crowd.rs` says more.
@@ -69,7 +70,7 @@ use crate::workload::metric::{
 };
 use crate::workload::rows::{Reference, Scheme};
 use crate::workload::subjects::{self, BIP324, Found, ours, ours_as};
-use crate::workload::{LabError, Prepared, Request, Workload};
+use crate::workload::{self, LabError, Prepared, Request, Workload};
 use ciphers::{Ciphers, Own};
 
 /// Name of the workload.
@@ -140,6 +141,23 @@ const SOCKETS: [Metric; 5] = [
     Metric::lower("cpu_per_op", "s/op").by(Method::Process),
 ];
 
+/// Latencies of messages over many connections.
+const MESSAGES: &str = "message";
+
+/// Of many connections over sockets: the same, and how long a message takes from one end to the other.
+const OVER_SOCKETS: [Metric; 7] = {
+    let [rate, throughput, wire, per_gb, per_op] = SOCKETS;
+    [
+        rate,
+        throughput,
+        wire,
+        Metric::lower("message_p50", "s").percentile(MESSAGES, 0.5),
+        Metric::lower("message_p99", "s").percentile(MESSAGES, 0.99),
+        per_gb,
+        per_op,
+    ]
+};
+
 /// Of what is done once a connection.
 const ONCE: [Metric; 1] = [SETUP_TIME];
 
@@ -197,6 +215,14 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         warnings: Vec::new(),
         recommend: |rows, _| advice::advice(rows),
     })
+}
+
+/// The hash of a definition, with the CPUs that threads are to stay on: figures of other places are not of one kind.
+fn hash_on(request: &Request, definition: &str) -> String {
+    match &request.pin {
+        Some(places) => workload::hash(&format!("{definition} {}", places.definition())),
+        None => workload::hash(definition),
+    }
 }
 
 /// Who takes part, and how each differs from a program's own use.

@@ -26,6 +26,7 @@ pub mod machine;
 pub mod measure;
 pub mod packets;
 pub mod peer;
+pub mod pin;
 pub mod plan;
 mod poller;
 pub mod primitives;

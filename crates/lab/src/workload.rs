@@ -157,6 +157,8 @@ pub struct Request {
     pub gpu: bool,
     /// Instead of all else, packets over so many connections, by sockets: the workload `bip324` only.
     pub sockets: Vec<usize>,
+    /// The CPUs that the threads of a case stay on: the workload `bip324` only, over sockets and of a node.
+    pub pin: Option<crate::pin::Places>,
     /// What of `packets` to measure on the GPU, of [`crate::packets::MODES`]; all if empty.
     pub gpu_modes: Vec<String>,
     /// The file that keeps what packets cost on the GPU and on the processor; measured every time if absent.

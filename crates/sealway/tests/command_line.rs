@@ -239,6 +239,16 @@ fn a_full_disk_under_standard_output_is_said() {
     assert!(ran.stderr.contains("standard output"), "{ran:?}");
 }
 
+#[test]
+fn cpus_that_threads_cannot_stay_on() {
+    refused(&["bip324", "bench", "--pin", "auto"], &["--gpu", "WHAT"]);
+    refused(&["bip324", "bench", "sockets", "--pin", "1-0"], &["--pin", "0,2-3"]);
+    refused(
+        &["bip324", "bench", "sockets", "--pin", "0,1023"],
+        &["there is no CPU 1023", "it may use"],
+    );
+}
+
 /// On a machine without a GPU there is nothing to measure, which is no failure, and nothing is written.
 #[test]
 fn a_gpu_that_is_not_there() {

@@ -9,6 +9,9 @@
 //! Read by the wall (method `T`), both ways together: what counts is contents that were opened inside the window. Every message
 //! is compared with what was sent, in the window and outside of it. The clock starts once two batches have been compared in
 //! each direction, on the wire as well, with the oracle's; it stops before the last packets have come and are counted.
+//!
+//! The latency of a message runs from when the sender was given its batch to when the receiver sees its contents, for every message
+//! that is seen inside the window. Senders are always two batches ahead, so it holds the time that a message waits behind others.
 
 mod batches;
 mod course;
@@ -31,10 +34,11 @@ use super::ends::Batched;
 use super::links::{Link, failed, links};
 use super::sockets::{carried, spent};
 use super::traffic::Traffic;
-use super::{NAME, PEERS, SOCKETS, subjects_of};
+use super::{MESSAGES, NAME, OVER_SOCKETS, PEERS, hash_on, subjects_of};
 use crate::measure::WarningCode;
 use crate::measure::clock::process_cpu;
 use crate::peer::proc::raise_files;
+use crate::pin::{Places, keep};
 use crate::plan::{Overhead, Profile};
 use crate::result::{Case, Warning};
 use crate::run::{Cell, CellError, Counted, Timed};
@@ -43,13 +47,13 @@ use crate::workload::chunk::failed_cell;
 use crate::workload::fit::fit_from;
 use crate::workload::rows::{Reference, Scheme};
 use crate::workload::subjects::Found;
-use crate::workload::{self, LabError, Prepared, Request};
+use crate::workload::{LabError, Prepared, Request};
 
 /// The case's word for many connections over sockets.
 pub(super) const CROWD: &str = "sockets";
 
 /// Version of what a window does.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Packets of a connection, on average, at least: fewer would leave out some connections.
 const EACH: usize = 8;
@@ -106,6 +110,7 @@ struct CrowdCell {
     crowd: Rc<Crowd>,
     batch: usize,
     make: Make,
+    pin: Option<Places>,
 }
 
 impl Timed for CrowdCell {
@@ -126,13 +131,14 @@ impl CrowdCell {
         let sockets = connected(links.len()).map_err(|error| unopened(links.len(), &error))?;
         let ends = (self.make)(links)?;
         let (counted, ended) = thread::scope(|scope| {
-            let shared = &shared;
+            let (shared, pin) = (&shared, self.pin.as_ref());
             let threads: Vec<_> = (0..)
                 .zip(ends)
                 .zip(sockets)
                 .map(|((number, end), sockets)| {
                     scope.spawn(move || {
-                        let ended = end.run(Course::new(Arc::clone(shared), number), sockets);
+                        let course = Course::new(Arc::clone(shared), number);
+                        let ended = keep(pin, number).and_then(|()| end.run(course, sockets));
                         shared.leave(number);
                         ended
                     })
@@ -153,7 +159,9 @@ impl CrowdCell {
             .partition(|ended| matches!(ended, Err(CellError::Wrong { .. })));
         wrong.into_iter().chain(rest).collect::<Result<(), _>>()?;
         shared.verdict()?;
-        counted.ok_or_else(|| failed("an end stopped before the window did"))
+        let mut counted = counted.ok_or_else(|| failed("an end stopped before the window did"))?;
+        counted.tails.push((MESSAGES, shared.latencies()));
+        Ok(counted)
     }
 }
 
@@ -172,7 +180,9 @@ fn measure(shared: &Shared, goes_on: impl Fn() -> bool, warmup: Duration, window
     let began = Instant::now();
     pause(&|| began.elapsed() >= warmup)?;
     let (cpu, before, began) = (process_cpu(), shared.opened(), Instant::now());
+    shared.time(true);
     pause(&|| began.elapsed() >= window)?;
+    shared.time(false);
     let (wall, after) = (began.elapsed(), shared.opened());
     let cpu = spent(cpu);
     Some(carried([0, 1, 2].map(|i| after[i] - before[i]), wall, cpu))
@@ -224,7 +234,7 @@ fn makes(found: &Found) -> Vec<(&'static str, Make)> {
     #[cfg(feature = "peers")]
     {
         let theirs: Rc<super::theirs::Theirs> = Rc::default();
-        let aws_lc = Rc::new(super::framed::Loop::<workload::engine::AwsLc>::NEW);
+        let aws_lc = Rc::new(super::framed::Loop::<crate::workload::engine::AwsLc>::NEW);
         makes.extend([(PEERS[0], single(theirs)), (PEERS[1], single(aws_lc))]);
     }
     makes.retain(|(name, _)| found.has(name) || *name == Own::NAME);
@@ -257,13 +267,13 @@ fn packets_on(count: usize, profile: Profile) -> usize {
     packets(profile).max(EACH * count).next_multiple_of(BATCH)
 }
 
-fn cells(counts: &[usize], profile: Profile, found: &Found) -> Vec<Cell> {
+fn cells(counts: &[usize], request: &Request, found: &Found) -> Vec<Cell> {
     let most = counts.iter().max().copied().unwrap_or(0);
     let links = links(most).map(Rc::new);
     let makes = makes(found);
     let of = |&count: &usize| {
         let crowd = links.clone().and_then(|links| {
-            let traffic = Traffic::new(&links[..count], Sizes::Mix, 0, packets_on(count, profile))?;
+            let traffic = Traffic::new(&links[..count], Sizes::Mix, 0, packets_on(count, request.profile))?;
             let traffic = Arc::new(traffic);
             Ok(Rc::new(Crowd { links, traffic }))
         });
@@ -273,8 +283,14 @@ fn cells(counts: &[usize], profile: Profile, found: &Found) -> Vec<Cell> {
         };
         let cell = |(name, make): &(&'static str, Make)| {
             let (crowd, make) = (Rc::clone(&crowd), Rc::clone(make));
-            let batch = BATCH;
-            Cell::new(case(count), name, CrowdCell { crowd, batch, make })
+            let (batch, pin) = (BATCH, request.pin.clone());
+            let cell = CrowdCell {
+                crowd,
+                batch,
+                make,
+                pin,
+            };
+            Cell::new(case(count), name, cell)
         };
         makes.iter().map(cell).collect()
     };
@@ -285,7 +301,7 @@ fn cells(counts: &[usize], profile: Profile, found: &Found) -> Vec<Cell> {
 pub(super) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     let found = subjects_of(request)?;
     let (counts, warning) = possible(&request.sockets, raise_files());
-    let cells = cells(&counts, request.profile, &found);
+    let cells = cells(&counts, request, &found);
     let most = u32::try_from(counts.iter().max().copied().unwrap_or(0)).unwrap_or(u32::MAX);
     let overhead = Overhead {
         per_cell: SET_UP * most,
@@ -296,11 +312,11 @@ pub(super) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         subjects: found.subjects,
         scheme: Scheme::new(
             NAME,
-            workload::hash(&format!(
-                "{NAME} {CROWD} {VERSION} each={EACH} {}",
-                hash(request.profile)
-            )),
-            |_| &SOCKETS,
+            hash_on(
+                request,
+                &format!("{NAME} {CROWD} {VERSION} each={EACH} {}", hash(request.profile)),
+            ),
+            |_| &OVER_SOCKETS,
             Reference::Best(&PEERS),
         ),
         cells,

@@ -28,7 +28,7 @@ use super::cells::Kept;
 use super::definition::{BATCH, MANY, Spec, Stage, batched, hash, none};
 use super::ends::{Batched, Make, MakeExecutor};
 use super::links::{Link, failed, links};
-use super::{GPU_SHARE, NAME, PACKETS, STRETCH};
+use super::{GPU_SHARE, NAME, PACKETS, STRETCH, hash_on};
 use crate::packets::gpu::{self, GPU, Open};
 use crate::plan::{Overhead, Profile};
 use crate::result::Subject;
@@ -37,7 +37,7 @@ use crate::workload::batch::{Op, Sizes, packets};
 use crate::workload::fit::fit;
 use crate::workload::rows::{Reference, Scheme};
 use crate::workload::subjects::{ours, ours_as};
-use crate::workload::{self, LabError, Prepared, Request};
+use crate::workload::{LabError, Prepared, Request};
 
 /// The subject whose packets go where they are done soonest.
 pub(crate) const ROUTED: &str = "sealway:routed";
@@ -167,7 +167,7 @@ pub(super) fn prepare(request: &Request, open: &Open) -> Result<Prepared, LabErr
     let nodes: Vec<node::Spec> = nodes.filter(|spec| request.wants(&spec.case())).collect();
     let mut specs = specs(request.profile);
     specs.retain(|spec| request.wants(&spec.case()));
-    let mut all = node::cells(&nodes, open, node::EXTENT);
+    let mut all = node::cells(&nodes, open, node::EXTENT, request.pin.as_ref());
     all.extend(cells(request.profile, &specs, open, known.costs));
     let cells = all;
     Ok(Prepared {
@@ -181,7 +181,7 @@ pub(super) fn prepare(request: &Request, open: &Open) -> Result<Prepared, LabErr
             },
             ..Scheme::new(
                 NAME,
-                workload::hash(&format!("{NAME} gpu {VERSION} {}", hash(request.profile))),
+                hash_on(request, &format!("{NAME} gpu {VERSION} {}", hash(request.profile))),
                 |_| &PACKETS,
                 Reference::First(&[Batched::NAME]),
             )

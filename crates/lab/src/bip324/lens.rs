@@ -38,6 +38,14 @@ const BATCH_P99: Shown = Shown::new(
 const PACKET_P50: Shown =
     Shown::new("packet_p50", 1e9, "ns", "a packet's share of it, ns, median").called("packet, median");
 const PACKET_P99: Shown = Shown::new("packet_p99", 1e9, "ns", "99th percentile").called("packet, 99th percentile");
+const MESSAGE_P50: Shown = Shown::new(
+    "message_p50",
+    1e3,
+    "ms",
+    "a message from one end to the other, ms, median",
+)
+.called("message, median");
+const MESSAGE_P99: Shown = Shown::new("message_p99", 1e3, "ms", "99th percentile").called("message, 99th percentile");
 const CPU_PER_OP: Shown =
     Shown::new("cpu_per_op", 1e9, "ns a message", "CPU of both ends, ns a message").called("CPU of both ends");
 const CPU_PER_GB: Shown =
@@ -56,9 +64,14 @@ static BY_BATCH: [Shown; 7] = [
     Shown::ENERGY_PER_OP,
 ];
 static ONE_SIZE: [Shown; 2] = [RATE, Shown::ENERGY_PER_OP];
-static SOCKETS: [Shown; 5] = [
-    Shown::new("rate", 1e-6, "10^6/s", "10^6 messages/s").related(),
-    Shown::new("throughput", 8e-9, "Gbit/s", "contents, Gbit/s"),
+const MESSAGE_RATE: Shown = Shown::new("rate", 1e-6, "10^6/s", "10^6 messages/s").related();
+const MESSAGE_BITS: Shown = Shown::new("throughput", 8e-9, "Gbit/s", "contents, Gbit/s");
+static SOCKETS: [Shown; 5] = [MESSAGE_RATE, MESSAGE_BITS, CPU_PER_OP, CPU_PER_GB, Shown::ENERGY_PER_OP];
+static OVER_SOCKETS: [Shown; 7] = [
+    MESSAGE_RATE,
+    MESSAGE_BITS,
+    MESSAGE_P50,
+    MESSAGE_P99,
     CPU_PER_OP,
     CPU_PER_GB,
     Shown::ENERGY_PER_OP,
@@ -86,6 +99,8 @@ pub(super) static LENS: Lens = Lens {
         BATCH_P99,
         PACKET_P50,
         PACKET_P99,
+        MESSAGE_P50,
+        MESSAGE_P99,
         CPU_PER_OP,
         CPU_PER_GB,
         SETUP_TIME,
@@ -232,7 +247,7 @@ fn place(_: &Scope<'_>, _: usize, case: &Case) -> Vec<Place> {
     }
     if facts.op == CROWD {
         let title = format!("Connections over loopback, the mix both ways, x{batch}");
-        return vec![table(-3, title, &SOCKETS, facts.connections, connections)];
+        return vec![table(-3, title, &OVER_SOCKETS, facts.connections, connections)];
     }
     if ONCE.contains(&facts.op) {
         let order = position(&ONCE, facts.op) as i64;

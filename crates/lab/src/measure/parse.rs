@@ -118,17 +118,29 @@ pub fn status<'a>(text: &'a str, key: &str) -> Option<&'a str> {
         .map(str::trim)
 }
 
-/// Number of CPUs in a kernel list such as `0-3,8,10-11`.
+/// The numbers in a list of CPUs such as `0-3,8,10-11`, as the kernel writes it.
 ///
-/// `None` for an empty list, a reversed range, or more than 2^20 CPUs.
-pub fn list_len(text: &str) -> Option<u32> {
-    let mut count = 0_u32;
+/// `None` for an empty list, a reversed range, anything but digits, a number that is not below `end`, or more than `end` of them.
+pub fn list(text: &str, end: usize) -> Option<Vec<usize>> {
+    let number = |text: &str| -> Option<usize> {
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse().ok().filter(|number| digits && *number < end)
+    };
+    let mut numbers = Vec::new();
     for part in text.trim().split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        count = count.checked_add(last.checked_sub(first)?.checked_add(1)?)?;
+        let (first, last) = (number(first)?, number(last)?);
+        numbers.extend(first..=last);
+        if last < first || numbers.len() > end {
+            return None;
+        }
     }
-    (count <= 1 << 20).then_some(count)
+    Some(numbers)
+}
+
+/// Number of CPUs in such a list; `None` also for more than 2^20.
+pub fn list_len(text: &str) -> Option<u32> {
+    u32::try_from(list(text, 1 << 20)?.len()).ok()
 }
 
 /// CPU ticks of one process: user, system, and both of the children it has waited for (`/proc/PID/stat`,
@@ -241,6 +253,10 @@ mod tests {
         assert_eq!(list_len("0"), Some(1));
         for text in ["", "3-1", "a", "0-", "0-4294967295", "0-4294967294,1", "-"] {
             assert_eq!(list_len(text), None, "{text:?}");
+        }
+        assert_eq!(list("3,0-2\n", 4), Some(vec![3, 0, 1, 2]));
+        for text in ["4", "0-4", "+1", "0-3,0", "1, 2"] {
+            assert_eq!(list(text, 4), None, "{text:?}");
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum, ValueHint};
 use sealway_bip324::Magic;
+use sealway_lab::pin::Pin;
 
 use super::{LabOptions, values};
 use crate::exit::Exit;
@@ -43,7 +44,7 @@ pub(crate) enum Bip324 {
 
 /// What to measure.
 #[derive(Args, Debug)]
-#[command(mut_arg("peer", |arg| arg.hide(true)))]
+#[command(mut_arg("peer", |arg| arg.hide(true)), group(ArgGroup::new("threads").args(["gpu", "what"])))]
 pub(crate) struct Bench {
     /// Put an NVIDIA GPU beside the processor, as `sealway lab bip324 --gpu` does
     ///
@@ -59,6 +60,14 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [1000, 10_000], requires = "what")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=20_000))]
     pub(crate) connections: Vec<u16>,
+
+    /// Keep threads on these CPUs, in turn: numbers and ranges such as 0,2-3, or all that there are, one memory node after the
+    /// other [default: as the system likes]
+    ///
+    /// For sockets, the threads of the two ends; with --gpu, those of the cases on several threads. Says which memory nodes the
+    /// machine has. A thread's packets lie in the memory of its own node.
+    #[arg(long, value_name = "auto|CPU,…", requires = "threads")]
+    pub(crate) pin: Option<Pin>,
 
     #[command(flatten)]
     pub(crate) options: LabOptions,

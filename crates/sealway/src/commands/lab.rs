@@ -8,6 +8,7 @@ use sealway_lab::ending::Ending;
 use sealway_lab::files::https_post;
 use sealway_lab::link::Link;
 use sealway_lab::packets;
+use sealway_lab::pin::Places;
 use sealway_lab::plan::{Preset, Profile};
 use sealway_lab::report::{html, json, terminal};
 use sealway_lab::reproduce;
@@ -70,6 +71,8 @@ pub(crate) struct Special<'a> {
     pub(crate) remote: Option<&'a Remote>,
     /// So many connections over sockets.
     pub(crate) sockets: Vec<usize>,
+    /// The CPUs that threads stay on.
+    pub(crate) pin: Option<Places>,
 }
 
 /// Only what has one stream of a proxy can be measured as somebody else did.
@@ -222,6 +225,7 @@ fn request(options: &LabOptions, special: Special<'_>) -> Result<Request, Proble
         stacks: options.stack.clone(),
         gpu: special.gpu.is_some(),
         sockets: special.sockets,
+        pin: special.pin,
         gpu_modes: special.gpu.unwrap_or_default().to_vec(),
         costs: cache_folder().map(|folder| folder.join("sealway").join("costs")),
         remote: None,

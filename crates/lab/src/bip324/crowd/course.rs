@@ -1,8 +1,8 @@
 //! What an end of the connections has to send and is to receive, and what both ends know of each other.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,7 @@ use sealway_bip324::OVERHEAD;
 use super::PATIENCE;
 use crate::bip324::traffic::Traffic;
 use crate::run::CellError;
+use crate::stats::latency::{Latency, Tail};
 
 /// Batches that an end may have sent beyond what it has received. Neither end can wait for the other then: one of the two
 /// has always received enough, or something is under way.
@@ -25,6 +26,10 @@ struct Progress {
     bytes: AtomicU64,
     sent: AtomicU64,
     left: AtomicBool,
+    /// When each batch was given to this end to be sent.
+    given: Mutex<Vec<Instant>>,
+    /// How long the messages took that it opened in the window, once it has left.
+    latencies: Mutex<Tail>,
 }
 
 /// What both ends know.
@@ -32,6 +37,8 @@ pub(super) struct Shared {
     pub(super) traffic: Arc<Traffic>,
     batch: usize,
     stopped: AtomicBool,
+    /// True in the window: latencies count.
+    timed: AtomicBool,
     ends: [Progress; 2],
 }
 
@@ -42,13 +49,28 @@ impl Shared {
             bytes: AtomicU64::new(0),
             sent: AtomicU64::new(UNKNOWN),
             left: AtomicBool::new(false),
+            given: Mutex::default(),
+            latencies: Mutex::default(),
         };
         Shared {
             batch: batch.min(traffic.count()),
             traffic,
             stopped: AtomicBool::new(false),
+            timed: AtomicBool::new(false),
             ends: [progress(), progress()],
         }
+    }
+
+    /// From now on latencies count, or no longer.
+    pub(super) fn time(&self, timed: bool) {
+        self.timed.store(timed, Ordering::Relaxed);
+    }
+
+    /// How long the messages of both directions took that were opened in the window. Both ends have left.
+    pub(super) fn latencies(&self) -> Tail {
+        let ends = self.ends.each_ref();
+        let tails = ends.map(|end| std::mem::take(&mut *end.latencies.lock().unwrap_or_else(PoisonError::into_inner)));
+        Tail::merged(&tails)
     }
 
     /// Nothing more is to be sent.
@@ -112,8 +134,11 @@ pub(super) struct Course {
     sent: u64,
     messages: u64,
     bytes: u64,
-    /// The message that each connection brings next.
-    expected: Vec<Option<usize>>,
+    /// The message that each connection brings next, and how often it has brought all of its messages.
+    expected: Vec<(Option<usize>, usize)>,
+    /// When the other end was given its batches, as far as it has been asked.
+    given: Vec<Instant>,
+    latencies: Latency,
     /// The packet that each connection brings next on the wire, and how many bytes of it have come; until enough is compared.
     wires: Vec<(Option<usize>, usize)>,
     wrong: Option<String>,
@@ -122,10 +147,12 @@ pub(super) struct Course {
 impl Course {
     pub(super) fn new(shared: Arc<Shared>, end: usize) -> Self {
         let traffic = &shared.traffic;
-        let expected: Vec<_> = (0..traffic.connections()).map(|c| traffic.first_of(c)).collect();
+        let expected: Vec<_> = (0..traffic.connections()).map(|c| (traffic.first_of(c), 0)).collect();
         Course {
-            wires: expected.iter().map(|first| (*first, 0)).collect(),
+            wires: expected.iter().map(|(first, _)| (*first, 0)).collect(),
             expected,
+            given: Vec::new(),
+            latencies: Latency::new(),
             shared,
             end,
             next: 0,
@@ -160,6 +187,10 @@ impl Course {
         let packets = self.next..(self.next + batch).min(count);
         self.next = packets.end % count;
         self.sent += packets.len() as u64;
+        own.given
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Instant::now());
         Some(packets)
     }
 
@@ -185,13 +216,19 @@ impl Course {
         }
     }
 
-    /// Compares a message that was opened.
+    /// Compares a message that was opened, and notes how long it took.
     pub(super) fn opened(&mut self, connection: usize, contents: &[u8]) {
         let traffic = &self.shared.traffic;
-        let expected = &mut self.expected[connection];
+        let (expected, pass) = &mut self.expected[connection];
         match *expected {
             Some(i) if traffic.contents(i) == contents => {
-                *expected = traffic.next_of(i).or_else(|| traffic.first_of(connection));
+                let batches = traffic.count().div_ceil(self.shared.batch);
+                let batch = *pass * batches + i / self.shared.batch;
+                *expected = traffic.next_of(i).or_else(|| {
+                    *pass += 1;
+                    traffic.first_of(connection)
+                });
+                self.note(batch);
             }
             _ => {
                 self.wrong.get_or_insert_with(|| {
@@ -201,6 +238,23 @@ impl Course {
         }
         self.messages += 1;
         self.bytes += contents.len() as u64;
+    }
+
+    /// Notes how long a message of the other end's batch `batch` took, if that counts now.
+    fn note(&mut self, batch: usize) {
+        if !self.shared.timed.load(Ordering::Relaxed) {
+            return;
+        }
+        if self.given.len() <= batch {
+            let given = &self.shared.ends[1 - self.end].given;
+            let given = given.lock().unwrap_or_else(PoisonError::into_inner);
+            self.given.extend_from_slice(&given[self.given.len()..]);
+        }
+        // An end that lies may tell of a message that nobody has sent yet.
+        if let Some(given) = self.given.get(batch) {
+            self.latencies
+                .record(u64::try_from(given.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        }
     }
 
     /// Tells the other end and the clock what has come.
@@ -223,8 +277,10 @@ impl Course {
         self.shared.ends[self.end].sent.load(Ordering::SeqCst) != UNKNOWN && sent != UNKNOWN && self.messages >= sent
     }
 
-    /// Keeps sockets open until the other end needs them no longer.
+    /// Hands in the latencies, and keeps sockets open until the other end needs them no longer.
     pub(super) fn leave(&self) {
+        let latencies = &self.shared.ends[self.end].latencies;
+        *latencies.lock().unwrap_or_else(PoisonError::into_inner) = self.latencies.tail();
         self.shared.leave(self.end);
         let began = Instant::now();
         while !self.shared.ends[1 - self.end].left.load(Ordering::SeqCst) && began.elapsed() < PATIENCE {

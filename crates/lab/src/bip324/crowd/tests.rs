@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::pin::Pin;
 
 const FEW: usize = 7;
 
@@ -15,7 +16,13 @@ fn crowd() -> Rc<Crowd> {
 fn visit(crowd: &Rc<Crowd>, make: Make) -> Result<Counted, CellError> {
     let crowd = Rc::clone(crowd);
     let batch = 64;
-    let cell = CrowdCell { crowd, batch, make };
+    let pin = Some(Places::find(&Pin::Auto).unwrap());
+    let cell = CrowdCell {
+        crowd,
+        batch,
+        make,
+        pin,
+    };
     cell.run(Duration::ZERO, Duration::from_millis(300))
 }
 
@@ -37,6 +44,16 @@ fn packets_come_both_ways() {
         let figure = |name| counted.figures.iter().find(|(its, _)| *its == name).unwrap().1;
         assert_eq!(figure("wire_bytes") as u64, counted.bytes + 20 * counted.ops);
         assert!(figure("cpu_per_op") > 0.0);
+        let (name, took) = &counted.tails[0];
+        assert_eq!(*name, MESSAGES);
+        // The window is read beside ends that go on: what was told last may be in one count only.
+        let (told, ops) = (took.count() as f64, counted.ops as f64);
+        assert!((0.5..2.0).contains(&(told / ops)), "{told} latencies of {ops} messages");
+        let [shortest, longest] = [0.0, 1.0].map(|q| took.at(q).unwrap());
+        assert!(
+            0.0 < shortest && shortest < longest && longest < 20.0,
+            "{shortest} {longest}"
+        );
     }
 }
 
@@ -186,4 +203,41 @@ fn files_limit_connections() {
     assert_eq!(counts, [1000, 1998]);
     assert!(warning.unwrap().text.contains("1998 connections were possible"));
     assert!(possible(&[10], 50).0.is_empty());
+}
+
+/// A message takes from when its own batch was given to the other end, also after all of them have come round.
+#[test]
+fn a_message_takes_as_long_as_since_its_batch_was_given() {
+    let crowd = crowd();
+    let (count, batch) = (512, 200);
+    let shared = Arc::new(Shared::new(Arc::clone(&crowd.traffic), batch));
+    let [mut from, mut to] = [0, 1].map(|end| Course::new(Arc::clone(&shared), end));
+    let receive = |from: &mut Course, to: &mut Course| {
+        let packets = from.next().unwrap();
+        for i in packets.clone() {
+            to.opened(crowd.traffic.connection(i), crowd.traffic.contents(i));
+            // So that the sender may go on.
+            from.opened(crowd.traffic.connection(i), crowd.traffic.contents(i));
+        }
+        packets.len() as u64
+    };
+    let mut untimed = 0;
+    while untimed < 2 * count {
+        untimed += receive(&mut from, &mut to);
+    }
+    let slow = from.next().unwrap();
+    thread::sleep(Duration::from_millis(50));
+    shared.time(true);
+    for i in slow.clone() {
+        to.opened(crowd.traffic.connection(i), crowd.traffic.contents(i));
+    }
+    shared.time(false);
+    // One that is not counted any more.
+    receive(&mut from, &mut to);
+    (0..2).for_each(|end| shared.leave(end));
+    [&from, &to].map(Course::leave);
+    let took = shared.latencies();
+    assert_eq!(took.count(), slow.len() as u64);
+    let shortest = took.at(0.0).unwrap();
+    assert!((0.05..0.05 + PATIENCE.as_secs_f64()).contains(&shortest), "{shortest}");
 }

@@ -26,6 +26,7 @@ use crate::bip324::ends::{BatchEnd, Batched};
 use crate::bip324::links::{Link, failed, links};
 use crate::bip324::traffic::{Checker, Traffic};
 use crate::packets::gpu::Open;
+use crate::pin::{Places, keep};
 use crate::plan::Profile;
 use crate::result::Case;
 use crate::run::{Cell, CellError, Counted, Timed};
@@ -142,8 +143,8 @@ enum Who {
     Routed(Open),
 }
 
-/// Every cell of these cases.
-pub(super) fn cells(specs: &[Spec], open: &Open, extent: Extent) -> Vec<Cell> {
+/// Every cell of these cases, with threads that stay where they are to stay.
+pub(super) fn cells(specs: &[Spec], open: &Open, extent: Extent, pin: Option<&Places>) -> Vec<Cell> {
     let mut known: Vec<Rc<Shares>> = Vec::new();
     let mut cells = Vec::new();
     for spec in specs {
@@ -167,6 +168,7 @@ pub(super) fn cells(specs: &[Spec], open: &Open, extent: Extent) -> Vec<Cell> {
                 batch: spec.batch,
                 who,
                 extent,
+                pin: pin.cloned(),
             };
             cells.push(Cell::new(spec.case(), subject, cell));
         }
@@ -180,6 +182,7 @@ struct NodeCell {
     batch: usize,
     who: Who,
     extent: Extent,
+    pin: Option<Places>,
 }
 
 impl Timed for NodeCell {
@@ -190,20 +193,31 @@ impl Timed for NodeCell {
 
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
         let (shares, batch, who, slab) = (self.shares.get()?, self.batch, &self.who, self.extent.slab);
+        let pin = self.pin.as_ref();
         let (warmup, window) = (warmup.max(self.extent.warmup), window.max(self.extent.window));
         thread::scope(|scope| {
-            let nodes = all(shares
-                .iter()
-                .map(|share| scope.spawn(move || Node::new(share, batch, who, slab))))?;
+            // Its own thread sets a node up, so that its memory is near.
+            let nodes = all(shares.iter().enumerate().map(|(thread, share)| {
+                scope.spawn(move || {
+                    keep(pin, thread)?;
+                    Node::new(share, batch, who, slab)
+                })
+            }))?;
             // Whoever measured costs beside threads that still set up would find the processor too slow.
             let start = Instant::now() + AHEAD;
-            let nodes = all(nodes
-                .into_iter()
-                .map(|node| scope.spawn(move || node.ready(who, start))))?;
+            let nodes = all(nodes.into_iter().enumerate().map(|(thread, node)| {
+                scope.spawn(move || {
+                    keep(pin, thread)?;
+                    node.ready(who, start)
+                })
+            }))?;
             let start = Instant::now() + AHEAD;
-            let done = all(nodes
-                .into_iter()
-                .map(|node| scope.spawn(move || node.run(start, warmup, window))))?;
+            let done = all(nodes.into_iter().enumerate().map(|(thread, node)| {
+                scope.spawn(move || {
+                    keep(pin, thread)?;
+                    node.run(start, warmup, window)
+                })
+            }))?;
             Ok(sum(&done, window))
         })
     }

@@ -49,7 +49,7 @@ fn measured(open: &Open, threads: usize, subjects: &[&str]) -> Vec<(String, Resu
         let counted = cell.prepare().and_then(|()| cell.window(time, time));
         (cell.subject.clone(), counted)
     };
-    let cells = cells(&[spec], open, FEW).into_iter();
+    let cells = cells(&[spec], open, FEW, None).into_iter();
     let asked = cells.filter(|cell| subjects.contains(&cell.subject.as_str()));
     asked.map(window).collect()
 }
@@ -125,7 +125,7 @@ fn costs_are_measured_when_all_threads_are_ready() {
         threads: THREADS,
         batch: 256,
     };
-    let mut cells = cells(&[spec], &open, FEW).into_iter();
+    let mut cells = cells(&[spec], &open, FEW, None).into_iter();
     let mut routed = cells.find(|cell| cell.subject == ROUTED).unwrap();
     assert!(routed.window(Duration::ZERO, Duration::ZERO).is_err());
     assert_eq!(order.opened.load(Ordering::SeqCst), 2 * THREADS);
