@@ -13,8 +13,8 @@
 //! Case parameters: `op`: `seal`, `open`, `pair` (sealed at one end and opened at the other: one operation, the unit that
 //! published figures use), `loopback` (two endpoints over a TCP connection, one thread each), and once a connection `key`
 //! (key and encoding), `ecdh`, `expand` (one of HKDF), `hkdf` (one extract and one expand), `key-schedule` (one extract and all
-//! expands), `agree` (`ecdh` and `key-schedule`), `handshake` (both ends, keys among it); `sizes` (`mix` or bytes); `connections`; `batch`, packets given at once, with `loopback` written by one call; `decoys` in per cent;
-//! `threads`.
+//! expands), `agree` (`ecdh` and `key-schedule`), `handshake` (both ends, keys among it); `sizes` (`mix`
+//! or bytes); `connections`; `batch`, packets given at once, with `loopback` written by one call; `decoys` in per cent; `threads`.
 //!
 //! Metrics: `rate` in 1/s, packets or pairs; `throughput` in B/s, contents; `wire_throughput` in B/s, whole packets, decoys
 //! among them; `latency_p50`, `latency_p99` in s, a batch from submission to done, and `packet_p50`, `packet_p99` in s/op,

@@ -410,7 +410,14 @@ impl Line {
                 through.stream(&to, &caller.onward()).await?.into_carrier()
             }
             // The client asks for it there too.
-            (Some(through), Some(allowed)) => through.stream(&remote.onward(allowed), caller).await?.into_carrier(),
+            (Some(through), Some(allowed)) => {
+                let first = through.stream(&remote.onward(allowed.first()), caller).await;
+                let reached = match (first, allowed.get(1)) {
+                    (Err(_), second @ Some(_)) => through.stream(&remote.onward(second), caller).await,
+                    (reached, _) => reached,
+                };
+                reached?.into_carrier()
+            }
         };
         if let Some(reality) = &self.reality {
             return match reality.connect(host, carrier, &traffic).await? {

@@ -56,7 +56,7 @@ async fn by_tcp(server: &Server) -> bool {
 /// Whether the target is reached by UDP.
 async fn by_udp(server: &Server) -> bool {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let door: SocketAddr = udp_at(&server, "door");
+    let door: SocketAddr = udp_at(server, "door");
     socket.send_to(b"question", door).await.unwrap();
     let mut buffer = [0; 64];
     let answer = tokio::time::timeout(Duration::from_millis(500), socket.recv(&mut buffer));

@@ -173,8 +173,12 @@ impl Freedom {
         let allowed = match &connector.line.through {
             None => self.allowed(to, caller).await?,
             Some(through) => {
-                let first = self.onward(through, to, caller).await?.first;
-                first.socket_addr().into_iter().collect()
+                let Onward { first, second } = self.onward(through, to, caller).await?;
+                [Some(first), second]
+                    .iter()
+                    .flatten()
+                    .filter_map(Destination::socket_addr)
+                    .collect()
             }
         };
         let remote = Remote {

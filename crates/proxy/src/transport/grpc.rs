@@ -87,18 +87,18 @@ impl Grpc {
             .body(())
     }
 
-    async fn call(&self, line: &Arc<Line>, server: &(Address, u16), traffic: Traffic) -> Result<Stream, Error> {
+    async fn call(&self, line: &Arc<Line>, remote: &Remote, traffic: Traffic) -> Result<Stream, Error> {
         let kind = match self.settings.multi_mode {
             true => Kind::MultiHunk,
             false => Kind::Hunk,
         };
-        let request = self.request(line, server, kind).map_err(|error| {
+        let request = self.request(line, &remote.name, kind).map_err(|error| {
             let what = format!("no request can be made of these: {error}");
             Error::config("streamSettings.grpcSettings", what)
         })?;
         let mut left = ATTEMPTS;
         loop {
-            let connection = self.pool.take(line, server, traffic.clone()).await?;
+            let connection = self.pool.take(line, remote, traffic.clone()).await?;
             let asked = connection.request(request.clone(), Box::new(check_head), Some(check_status));
             left -= 1;
             match asked.await {
@@ -150,7 +150,7 @@ impl Transport for Grpc {
     }
 
     fn connect<'a>(&'a self, dial: Dial<'a>) -> Pending<'a, (Stream, usize)> {
-        Box::pin(async move { Ok((self.call(dial.line, &dial.remote.name, dial.traffic).await?, 0)) })
+        Box::pin(async move { Ok((self.call(dial.line, dial.remote, dial.traffic).await?, 0)) })
     }
 }
 

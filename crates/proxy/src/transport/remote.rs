@@ -24,12 +24,12 @@ impl Remote {
         }
     }
 
-    /// What another outbound is asked for in place of a target with these addresses.
-    pub(super) fn onward(&self, allowed: &[SocketAddr]) -> Destination {
+    /// What another outbound is asked for: an address that was found, or the name.
+    pub(super) fn onward(&self, found: Option<&SocketAddr>) -> Destination {
         let (host, port) = &self.name;
         Destination {
             network: Network::Tcp,
-            address: allowed.first().map_or_else(|| host.clone(), |found| found.ip().into()),
+            address: found.map_or_else(|| host.clone(), |found| found.ip().into()),
             port: *port,
         }
     }

@@ -70,7 +70,7 @@ impl Transport for Xhttp {
 
     fn connect<'a>(&'a self, dial: Dial<'a>) -> Pending<'a, (Stream, usize)> {
         Box::pin(async move {
-            let stream = self.client.connect(dial.line, &dial.remote.name, dial.traffic).await?;
+            let stream = self.client.connect(dial.line, dial.remote, dial.traffic).await?;
             Ok((stream, 0))
         })
     }

@@ -28,7 +28,7 @@ struct Client {
 
 impl Client {
     async fn new(server: &Server, keys: KeyChain, session: u64) -> Client {
-        let socket = udp_to(udp_at(&server, "in")).await;
+        let socket = udp_to(udp_at(server, "in")).await;
         let modern = keys.method().is_2022();
         Client {
             socket,

@@ -53,12 +53,8 @@ impl Pool {
     ///
     /// # Errors
     /// Those of dialling. For a while after such an error nothing is dialled, and the answer is one at once.
-    pub(super) async fn take(
-        &self,
-        line: &Line,
-        name: &(Address, u16),
-        traffic: Traffic,
-    ) -> Result<Arc<Client>, Error> {
+    pub(super) async fn take(&self, line: &Line, remote: &Remote, traffic: Traffic) -> Result<Arc<Client>, Error> {
+        let name = &remote.name;
         let mut servers = self.servers.lock().await;
         let at = match servers.iter().position(|server| server.name == *name) {
             Some(at) => at,
@@ -90,7 +86,7 @@ impl Pool {
             _ => {}
         }
         let dialling = async {
-            let stream = line.dial(&Remote::server(name), traffic, &Caller::default()).await?;
+            let stream = line.dial(remote, traffic, &Caller::default()).await?;
             Client::open(stream, self.options, self.pings).await
         };
         let dialled = timeout(CONNECT, dialling).await;

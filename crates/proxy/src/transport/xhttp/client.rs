@@ -16,7 +16,7 @@ use crate::carrier::Virtual;
 use crate::error::Error;
 use crate::stats::Traffic;
 use crate::stream::Stream;
-use crate::transport::Line;
+use crate::transport::{Line, Remote};
 use crate::{random, settings};
 
 /// Where a client asks for what comes down, if not where it sends what goes up.
@@ -41,16 +41,11 @@ impl Client {
     }
 
     /// A stream to a server.
-    pub(super) async fn connect(
-        &self,
-        line: &Arc<Line>,
-        server: &(Address, u16),
-        traffic: Traffic,
-    ) -> Result<Stream, Error> {
+    pub(super) async fn connect(&self, line: &Arc<Line>, remote: &Remote, traffic: Traffic) -> Result<Stream, Error> {
         let up = Toward {
             way: Arc::clone(&self.way),
             line: Arc::clone(line),
-            server: server.clone(),
+            remote: remote.clone(),
             traffic: traffic.clone(),
         };
         let settings = &self.way.settings;
@@ -70,7 +65,7 @@ impl Client {
                 let down = Toward {
                     way: Arc::clone(&download.way),
                     line: Arc::clone(&download.line),
-                    server: download.server.clone(),
+                    remote: Remote::server(&download.server),
                     traffic,
                 };
                 let share = down.share().await?;

@@ -82,7 +82,7 @@ struct Kept {
 pub(super) struct Toward {
     pub(super) way: Arc<Way>,
     pub(super) line: Arc<Line>,
-    pub(super) server: (Address, u16),
+    pub(super) remote: Remote,
     pub(super) traffic: Traffic,
 }
 
@@ -152,7 +152,7 @@ impl Toward {
         let random = draws()?;
         let mut members = self.way.members.lock().await;
         members.retain(|member| !member.shared.client.is_over() && lock(&member.shared.budget).is_usable(now));
-        let ours = || members.iter().filter(|member| member.server == self.server);
+        let ours = || members.iter().filter(|member| member.server == self.remote.name);
         if !xmux.wants_more(ours().count(), random[0]) {
             let free: Vec<&Arc<Shared>> = ours()
                 .map(|member| &member.shared)
@@ -179,7 +179,7 @@ impl Toward {
         });
         let share = shared.take();
         members.push(Member {
-            server: self.server.clone(),
+            server: self.remote.name.clone(),
             shared,
         });
         Ok(Some(share))
@@ -187,14 +187,16 @@ impl Toward {
 
     /// A connection, of which streams of several callers may have a share.
     async fn dial(&self) -> Result<Stream, Error> {
-        let (remote, nobody) = (Remote::server(&self.server), Caller::default());
-        self.line.dial(&remote, self.traffic.clone(), &nobody).await
+        let nobody = Caller::default();
+        self.line.dial(&self.remote, self.traffic.clone(), &nobody).await
     }
 
     /// The host that requests name where the settings name none.
     fn host(&self) -> String {
-        let host = self.line.host(&self.server);
-        let bare = host.strip_suffix(&format!(":{}", self.server.1)).map(str::to_owned);
+        let host = self.line.host(&self.remote.name);
+        let bare = host
+            .strip_suffix(&format!(":{}", self.remote.name.1))
+            .map(str::to_owned);
         bare.unwrap_or(host)
     }
 
@@ -282,7 +284,7 @@ impl Toward {
     fn kept(&self) -> Option<Kept> {
         let mut kept = lock(&self.way.kept);
         kept.retain(|one| one.since.elapsed() < KEPT);
-        let at = kept.iter().rposition(|one| one.server == self.server)?;
+        let at = kept.iter().rposition(|one| one.server == self.remote.name)?;
         Some(kept.swap_remove(at))
     }
 
@@ -291,7 +293,7 @@ impl Toward {
         let mut kept = lock(&self.way.kept);
         if http1.is_reusable() && budget.is_usable(self.way.now()) && kept.len() < MAX_KEPT {
             kept.push(Kept {
-                server: self.server.clone(),
+                server: self.remote.name.clone(),
                 http1,
                 budget,
                 since: Instant::now(),
