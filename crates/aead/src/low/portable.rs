@@ -18,7 +18,7 @@ pub(crate) use chacha::CONSTANTS;
 pub(crate) use chacha::{block, hchacha20, hchacha20_words};
 pub(crate) use poly1305::{CLAMP, Poly1305};
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-pub(crate) use poly1305::{Limbs, Limbs26, limbs26, multiply, tag_of_limbs26};
+pub(crate) use poly1305::{Limbs, Limbs26, multiply, tag_of_limbs26};
 
 /// Fills in r and s of each task's record from block 0 of its keystream (RFC 8439 section 2.6).
 pub(crate) fn one_time_keys(keys: Keyring<'_>, tasks: &[Task], records: &mut [MacRecord]) -> Lanes {

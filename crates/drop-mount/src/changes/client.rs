@@ -136,7 +136,7 @@ impl<T: RemoteTree> RemoteTree for ChangingTree<T> {
         let (answer, control) = (Arc::clone(&slot), Arc::downgrade(&self.control));
         let done = move |result| {
             // What was opened for nobody is closed again.
-            if let Err(Ok(Changed::Opened(opened, ..))) = answer.put(result)
+            if let Some(Ok(Changed::Opened(opened, ..))) = answer.put(result)
                 && let Some(control) = control.upgrade()
             {
                 control.close(opened.handle);
@@ -195,14 +195,14 @@ struct Waiting {
 
 impl Slot {
     /// Gives the answer back if nobody waits for it.
-    fn put(&self, result: Result<Changed, TreeError>) -> Result<(), Result<Changed, TreeError>> {
+    fn put(&self, result: Result<Changed, TreeError>) -> Option<Result<Changed, TreeError>> {
         let mut state = lock(&self.state);
         if state.gone {
-            return Err(result);
+            return Some(result);
         }
         state.answer.get_or_insert(result);
         self.ready.notify_all();
-        Ok(())
+        None
     }
 
     fn give_up(&self) {

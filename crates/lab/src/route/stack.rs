@@ -274,6 +274,8 @@ impl Stack {
         let protocol = match self.protocol {
             Protocol::None => return "no proxy".to_owned(),
             Protocol::Copy => return "a plain relay".to_owned(),
+            Protocol::Door => "a plain tunnel".to_owned(),
+            Protocol::Socks => "SOCKS".to_owned(),
             Protocol::Vless => "VLESS".to_owned(),
             Protocol::Vmess(suite) => sealed("VMess", suite),
             Protocol::VmessNone => "VMess (unsealed)".to_owned(),

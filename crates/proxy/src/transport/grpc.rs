@@ -17,7 +17,7 @@ use sealway_v2ray::Address;
 use sealway_v2ray::gun::{Call, Kind, Names};
 
 use super::http2::{Exchange, Options, Pings, STREAM_WINDOW, Server};
-use super::{Accepted, Arrival, Dial, Line, Many, Transport};
+use super::{Accepted, Arrival, Dial, Line, Many, Remote, Transport};
 use crate::error::{Error, Pending};
 use crate::settings;
 use crate::stats::Traffic;

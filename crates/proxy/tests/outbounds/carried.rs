@@ -4,24 +4,12 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// The settings of a configuration.
-fn settings(config: &Value) -> Settings {
-    let text = config.to_string();
-    let file = File {
-        name: "config.json",
-        text: text.as_bytes(),
-    };
-    let loaded = load(&[file], &Options::default());
-    let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.problems));
-    Settings::from_config(&config).unwrap()
-}
-
 /// A server that ends a tunnel to `target`.
 async fn far(target: SocketAddr, stream: Value) -> Server {
     let door = json!({"tag": "far", "listen": "127.0.0.1", "port": 0, "protocol": "dokodemo-door",
         "settings": {"address": target.ip(), "port": target.port()}, "streamSettings": stream});
     let config = json!({"inbounds": [door], "outbounds": [{"protocol": "freedom"}]});
-    Server::start(settings(&config)).await.unwrap()
+    Server::start(settings_of(&config)).await.unwrap()
 }
 
 /// A door into such a tunnel.
@@ -31,7 +19,7 @@ async fn near(freedom: Value, stream: Value) -> Server {
     let outbound = json!({"protocol": "freedom", "settings": freedom, "streamSettings": stream});
     let config = json!({"inbounds": [door], "outbounds": [outbound],
         "dns": {"hosts": {"server.example": "127.0.0.1"}}});
-    Server::start(settings(&config)).await.unwrap()
+    Server::start(settings_of(&config)).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -122,7 +110,7 @@ async fn remote_clients_reach_no_more_over_a_transport() {
     for (number, sockopt) in [json!({}), json!({"dialerProxy": "next"})].into_iter().enumerate() {
         let log = dir.path().join(number.to_string());
         let stream = json!({"network": "ws", "sockopt": sockopt});
-        let mut settings = settings(&json!({"outbounds": [
+        let mut settings = settings_of(json!({"outbounds": [
             {"tag": "out", "protocol": "freedom", "streamSettings": stream}, {"tag": "next", "protocol": "freedom"}]}));
         settings.inbounds = server_settings(vless(), ServerTransport::default()).inbounds;
         settings.access_log = AccessLog::File(log.clone());

@@ -71,22 +71,6 @@ pub(crate) type Limbs26 = [u64; 5];
 const MASK26: u64 = (1 << 26) - 1;
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-/// The same number in limbs of 26 bits.
-#[inline(always)]
-pub(crate) fn limbs26(h: &Limbs) -> Limbs26 {
-    let h1 = h[1] + (h[0] >> 44);
-    let (h0, h2) = (h[0] & MASK44, h[2] + (h1 >> 44));
-    let h1 = h1 & MASK44;
-    [
-        h0 & MASK26,
-        (h0 >> 26 | h1 << 18) & MASK26,
-        h1 >> 8 & MASK26,
-        (h1 >> 34 | h2 << 10) & MASK26,
-        h2 >> 16,
-    ]
-}
-
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 /// The tag from a final accumulator, the block of lengths already taken.
 pub(crate) fn tag_of_limbs26(h: &Limbs26, s: &[u64; 2]) -> [u8; 16] {
     let mut h = *h;

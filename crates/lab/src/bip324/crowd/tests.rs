@@ -235,7 +235,7 @@ fn a_message_takes_as_long_as_since_its_batch_was_given() {
     // One that is not counted any more.
     receive(&mut from, &mut to);
     (0..2).for_each(|end| shared.leave(end));
-    [&from, &to].map(Course::leave);
+    [&from, &to].into_iter().for_each(Course::leave);
     let took = shared.latencies();
     assert_eq!(took.count(), slow.len() as u64);
     let shortest = took.at(0.0).unwrap();

@@ -131,9 +131,13 @@ fn a_program_that_ends_early_is_a_failure() {
         ("exit 3", "ended with exit status: 3"),
         ("echo Running", "no number of requests"),
     ] {
-        let mut liar = Program {
+        let program = Program {
             path: script(folder.path(), NAME, body),
             version: String::new(),
+        };
+        let mut liar = Load {
+            program,
+            work: Duration::ZERO,
         };
         let found = liar.window(Duration::ZERO, Duration::ZERO).unwrap_err();
         assert!(
