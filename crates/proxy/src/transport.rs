@@ -39,6 +39,7 @@ use crate::udp::Wire;
 
 use front::Front;
 use grpc::Grpc;
+use remote::Dial;
 pub(crate) use remote::Remote;
 use upgrade::{Kind, Upgrade};
 use xhttp::Xhttp;
@@ -54,25 +55,6 @@ trait Transport: Send + Sync {
     /// A stream to a server, by a connection of its own or by one of those that the transport keeps. What of `first` went
     /// along with its making is said by the number returned.
     fn connect<'a>(&'a self, dial: Dial<'a>) -> Pending<'a, (Stream, usize)>;
-}
-
-/// A stream that is to be made.
-struct Dial<'a> {
-    line: &'a Arc<Line>,
-    remote: &'a Remote,
-    /// What is sent first.
-    first: &'a [u8],
-    /// Counts the bytes of connections.
-    traffic: Traffic,
-    /// Whom the stream is for; connections that many share are nobody's.
-    caller: &'a Caller,
-}
-
-impl Dial<'_> {
-    /// A connection of the stream's own.
-    async fn alone(self) -> Result<Stream, Error> {
-        self.line.dial(self.remote, self.traffic, self.caller).await
-    }
 }
 
 /// The transport that the settings ask for. Without one the protocol is spoken over the socket or TLS itself. `download` is

@@ -1,8 +1,15 @@
-//! Where a connection goes.
+//! Where a connection goes, and for whom.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use sealway_v2ray::{Address, Destination, Network};
+
+use super::Line;
+use crate::error::Error;
+use crate::roads::Caller;
+use crate::stats::Traffic;
+use crate::stream::Stream;
 
 /// Where an outbound connects to.
 #[derive(Clone, Debug)]
@@ -32,5 +39,24 @@ impl Remote {
             address: found.map_or_else(|| host.clone(), |found| found.ip().into()),
             port: *port,
         }
+    }
+}
+
+/// A stream that is to be made.
+pub(super) struct Dial<'a> {
+    pub(super) line: &'a Arc<Line>,
+    pub(super) remote: &'a Remote,
+    /// What is sent first.
+    pub(super) first: &'a [u8],
+    /// Counts the bytes of connections.
+    pub(super) traffic: Traffic,
+    /// Whom the stream is for; connections that many share are nobody's.
+    pub(super) caller: &'a Caller,
+}
+
+impl Dial<'_> {
+    /// A connection of the stream's own.
+    pub(super) async fn alone(self) -> Result<Stream, Error> {
+        self.line.dial(self.remote, self.traffic, self.caller).await
     }
 }
