@@ -98,7 +98,7 @@ fn reports_show(result: &RunResult) {
     }
     let page = report::html::render(result, &catalogue::ALL);
     assert!(page.contains("id=\"bip324-section\"") && page.contains("CPU of both ends"));
-    assert!(page.contains("million BIP324 pairs a second"));
+    assert!(page.contains("million BIP324 packets a second"));
 }
 
 #[test]

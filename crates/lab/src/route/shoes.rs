@@ -13,10 +13,15 @@ use super::tls::{CERTIFICATE, KEY, SERVER_NAME};
 pub(super) fn client(facts: &Facts<'_>, entry: u16, server: SocketAddr, sink: SocketAddr) -> Value {
     let mut door = listener(entry, json!({ "type": "forward", "targets": sink.to_string() }));
     if facts.stack.has_wire() {
-        let mut end = carried(
-            facts,
-            |inner| json!({ "type": "websocket", "matching_path": WS_PATH, "protocol": inner }),
-        );
+        let mut end = carried(facts, |inner| {
+            json!({
+                "type": "websocket",
+                "matching_path": WS_PATH,
+                // It names no host by itself, and nginx asks for one.
+                "matching_headers": { "Host": SERVER_NAME },
+                "protocol": inner,
+            })
+        });
         if facts.stack.tls {
             end = json!({
                 "type": "tls",

@@ -32,7 +32,7 @@ const SHORTEST: usize = 3 * 64;
 /// Words of stack that messages of one group, of two groups, of one pass, of some, and longer ones may leave vectors on: the frames of
 /// what is called from [`run`], with room to spare. `tests/residue.rs` looks.
 const SCRUB: [usize; 5] = if cfg!(debug_assertions) {
-    [256, 384, 1280, 1280, 2048]
+    [256, 384, 1536, 1536, 3072]
 } else {
     [128, 192, 896, 1024, 1536]
 };
