@@ -49,6 +49,11 @@ trait Transport: Send + Sync {
     /// The one application protocol that clients offer in TLS for it. Empty: those that the settings say.
     fn alpn(&self) -> &'static str;
 
+    /// Whether a connection carries streams of several callers: it is nobody's, and the next outbound does not know who asks.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// Begins as the server of a connection.
     fn accept<'a>(&'a self, accepted: Accepted) -> Pending<'a, Arrival>;
 
@@ -340,6 +345,11 @@ impl Connector {
                 transport.connect(dial).await
             }
         }
+    }
+
+    /// Whether callers share connections.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.transport.as_ref().is_some_and(|transport| transport.is_shared())
     }
 
     /// Whether nothing stands between its sockets and the protocol.

@@ -171,8 +171,8 @@ impl Freedom {
     async fn carried(&self, to: &Destination, caller: &Caller) -> Result<Stream, Error> {
         let Dialer { connector, traffic } = &self.dialer;
         let allowed = match &connector.line.through {
-            None => self.allowed(to, caller).await?,
-            Some(through) => {
+            // Only here it is known who asks.
+            Some(through) if !connector.is_shared() => {
                 let Onward { first, second } = self.onward(through, to, caller).await?;
                 [Some(first), second]
                     .iter()
@@ -180,6 +180,7 @@ impl Freedom {
                     .filter_map(Destination::socket_addr)
                     .collect()
             }
+            _ => self.allowed(to, caller).await?,
         };
         let remote = Remote {
             name: (to.address.clone(), to.port),

@@ -123,6 +123,10 @@ impl Transport for Grpc {
         "h2"
     }
 
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn accept<'a>(&'a self, accepted: Accepted) -> Pending<'a, Arrival> {
         Box::pin(async move {
             let Accepted {

@@ -64,6 +64,10 @@ impl Transport for Xhttp {
         if self.http2 { "h2" } else { "http/1.1" }
     }
 
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn accept<'a>(&'a self, accepted: Accepted) -> Pending<'a, Arrival> {
         Box::pin(Arc::clone(&self.server).accept(accepted))
     }

@@ -107,11 +107,20 @@ async fn remote_clients_reach_no_more_over_a_transport() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let dir = tempfile::tempdir().unwrap();
-    for (number, sockopt) in [json!({}), json!({"dialerProxy": "next"})].into_iter().enumerate() {
+    // Connections that streams share go to one place, whatever is asked for.
+    let one_place = json!({"redirect": format!("localhost:{port}")});
+    let ways = [("ws", json!({})), ("grpc", one_place.clone()), ("xhttp", one_place)];
+    let onward = [json!({}), json!({"dialerProxy": "next"})];
+    for (number, ((network, freedom), sockopt)) in ways
+        .iter()
+        .flat_map(|way| onward.iter().map(move |end| (way, end)))
+        .enumerate()
+    {
         let log = dir.path().join(number.to_string());
-        let stream = json!({"network": "ws", "sockopt": sockopt});
+        let stream = json!({"network": network, "sockopt": sockopt});
         let mut settings = settings_of(json!({"outbounds": [
-            {"tag": "out", "protocol": "freedom", "streamSettings": stream}, {"tag": "next", "protocol": "freedom"}]}));
+            {"tag": "out", "protocol": "freedom", "settings": freedom, "streamSettings": stream},
+            {"tag": "next", "protocol": "freedom"}]}));
         settings.inbounds = server_settings(vless(), ServerTransport::default()).inbounds;
         settings.access_log = AccessLog::File(log.clone());
         let server = Server::start(settings).await.unwrap();
@@ -120,7 +129,10 @@ async fn remote_clients_reach_no_more_over_a_transport() {
             let mut stream = TcpStream::connect(at(&server, "in")).await.unwrap();
             stream.write_all(&vless_header(&address, port)).await.unwrap();
             let line = logged(&log, " rejected ").await;
-            assert!(line.contains("guard of private addresses"), "{number}: {line}");
+            assert!(
+                line.contains("guard of private addresses"),
+                "{network} {sockopt}: {line}"
+            );
         }
     }
     let accepted = tokio::time::timeout(Duration::from_millis(10), listener.accept()).await;
