@@ -8,9 +8,10 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::CpuSet;
 
 use crate::measure::parse::list;
+use crate::measure::place;
 use crate::run::CellError;
 
 /// Which CPUs threads are to stay on. Made from text: `auto`, or numbers and ranges such as `0,2-3`.
@@ -101,7 +102,7 @@ impl Places {
     /// # Errors
     /// [`PinError::NotAllowed`] for one that this process may not use.
     pub fn find(pin: &Pin) -> Result<Places, PinError> {
-        Places::among(pin, allowed()?, nodes(Path::new("/")))
+        Places::among(pin, place::allowed().map_err(PinError::Unknown)?, nodes(Path::new("/")))
     }
 
     fn among(pin: &Pin, allowed: Vec<usize>, nodes: Vec<Node>) -> Result<Places, PinError> {
@@ -130,9 +131,7 @@ impl Places {
         let Some(&cpu) = self.cpus.get(thread % self.cpus.len().max(1)) else {
             return Ok(());
         };
-        let mut set = CpuSet::new();
-        set.set(cpu);
-        sched_setaffinity(None, &set)
+        place::stay(&[cpu])
             .map_err(|error| CellError::failed(format_args!("a thread could not be kept on CPU {cpu}: {error}")))
     }
 
@@ -165,12 +164,6 @@ impl fmt::Display for Places {
             }
         }
     }
-}
-
-/// The CPUs that the calling thread may use.
-fn allowed() -> Result<Vec<usize>, PinError> {
-    let set = sched_getaffinity(None).map_err(PinError::Unknown)?;
-    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
 /// `0-3,8`.
@@ -211,18 +204,18 @@ mod tests {
 
     #[test]
     fn a_thread_stays_where_it_was_put() {
-        let may = allowed().unwrap();
+        let may = place::allowed().unwrap();
         let places = Places::find(&Pin::Auto).unwrap();
         std::thread::spawn(move || {
             // More threads than CPUs, so that they start again with the first.
             for thread in 0..places.cpus.len() + 1 {
                 places.keep(thread).unwrap();
-                assert_eq!(allowed().unwrap(), [places.cpus[thread % places.cpus.len()]]);
+                assert_eq!(place::allowed().unwrap(), [places.cpus[thread % places.cpus.len()]]);
             }
         })
         .join()
         .unwrap();
-        assert_eq!(allowed().unwrap(), may, "other threads are left alone");
+        assert_eq!(place::allowed().unwrap(), may, "other threads are left alone");
     }
 
     #[test]

@@ -45,6 +45,19 @@ pub(super) fn local(port: u16) -> SocketAddr {
     SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))
 }
 
+impl Facts<'static> {
+    /// Those of no route: a made-up folder and id.
+    pub(super) fn sample(stack: Stack) -> Self {
+        Facts {
+            stack,
+            folder: Path::new("."),
+            id: "00000000-0000-4000-8000-000000000000",
+            listen: Ipv4Addr::LOCALHOST.into(),
+            only: None,
+        }
+    }
+}
+
 impl Facts<'_> {
     /// A file of the route's folder.
     pub(super) fn file(&self, name: &str) -> String {
@@ -327,13 +340,7 @@ mod tests {
     #[test]
     fn both_ends_agree() {
         for stack in Stack::ALL.into_iter().filter(Stack::has_wire) {
-            let facts = Facts {
-                stack,
-                folder: Path::new("/f"),
-                id: "u",
-                listen: Ipv4Addr::LOCALHOST.into(),
-                only: None,
-            };
+            let facts = Facts::sample(stack);
             let client = facts.client(1, local(2), local(9));
             let server = facts.server([2, 4], local(9));
             let out = &client["outbounds"][0];
@@ -384,11 +391,9 @@ mod tests {
     fn a_server_for_another_host_reaches_the_sink_only() {
         for stack in Stack::ALL.into_iter().filter(Stack::has_wire) {
             let facts = Facts {
-                stack,
-                folder: Path::new("/f"),
-                id: "u",
                 listen: [192, 0, 2, 1].into(),
                 only: Some(local(9)),
+                ..Facts::sample(stack)
             };
             let server = facts.server([2, 4], local(9));
             let outbounds = server["outbounds"].as_array().unwrap();

@@ -1,8 +1,7 @@
 //! Which program gets configurations of which form.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
@@ -37,13 +36,7 @@ pub(super) fn samples(kind: Kind, stacks: &[Stack]) -> BTreeMap<String, Value> {
     let mut samples = BTreeMap::new();
     let can = |stack: &&Stack| stack.has_programs() && stack.lacking(kind).is_none();
     for stack in stacks.iter().filter(can) {
-        let facts = Facts {
-            stack: *stack,
-            folder: Path::new("."),
-            id: "00000000-0000-4000-8000-000000000000",
-            listen: Ipv4Addr::LOCALHOST.into(),
-            only: None,
-        };
+        let facts = Facts::sample(*stack);
         let mut add = |role: &str, config: Value| samples.insert(format!("{stack} {role}"), config);
         let to = if stack.needs_nginx() { local(3) } else { local(2) };
         add("client", client(kind, &facts, 1, to, local(9)));

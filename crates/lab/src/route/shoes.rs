@@ -88,24 +88,11 @@ fn listener(port: u16, protocol: Value) -> Value {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use std::net::Ipv4Addr;
-    use std::path::Path;
-
     use sealway_aead::Suite;
 
     use super::super::kind::Kind;
     use super::super::stack::{Shape, Stack};
     use super::*;
-
-    fn facts(stack: Stack) -> Facts<'static> {
-        Facts {
-            stack,
-            folder: Path::new("/f"),
-            id: "00000000-0000-4000-8000-000000000000",
-            listen: Ipv4Addr::LOCALHOST.into(),
-            only: None,
-        }
-    }
 
     /// What an end is made of, outermost first, and the proxy protocol in it.
     fn layers(mut end: &Value) -> (Vec<&str>, &Value) {
@@ -128,7 +115,7 @@ mod tests {
     fn both_ends_agree() {
         let can = |stack: &Stack| stack.has_wire() && stack.lacking(Kind::Shoes).is_none();
         for stack in Stack::ALL.into_iter().filter(can) {
-            let facts = facts(stack);
+            let facts = Facts::sample(stack);
             let client = client(&facts, 1, local(2), local(9));
             let server = server(&facts, 2);
             let door = &client[0];
@@ -154,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_relay_goes_straight_to_the_target() {
-        let relay = client(&facts(Stack::RELAY), 1, local(2), local(9));
+        let relay = client(&Facts::sample(Stack::RELAY), 1, local(2), local(9));
         assert_eq!(relay[0]["protocol"]["targets"], "127.0.0.1:9");
         assert!(relay[0]["rules"].is_null());
     }

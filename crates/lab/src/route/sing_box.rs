@@ -107,29 +107,16 @@ fn whole(inbound: Value, outbound: Value) -> Value {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use std::net::Ipv4Addr;
-    use std::path::Path;
-
     use super::super::config::local;
     use super::super::kind::Kind;
     use super::super::stack::{Shape, Stack};
     use super::*;
 
-    fn facts(stack: Stack) -> Facts<'static> {
-        Facts {
-            stack,
-            folder: Path::new("/f"),
-            id: "00000000-0000-4000-8000-000000000000",
-            listen: Ipv4Addr::LOCALHOST.into(),
-            only: None,
-        }
-    }
-
     #[test]
     fn both_ends_agree() {
         let can = |stack: &Stack| stack.has_wire() && stack.lacking(Kind::SingBox).is_none();
         for stack in Stack::ALL.into_iter().filter(can) {
-            let facts = facts(stack);
+            let facts = Facts::sample(stack);
             let client = client(&facts, 1, local(2), local(9));
             let server = server(&facts, 2);
             let (out, inbound) = (&client["outbounds"][0], &server["inbounds"][0]);
@@ -155,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_relay_goes_straight_to_the_target() {
-        let relay = client(&facts(Stack::RELAY), 1, local(2), local(9));
+        let relay = client(&Facts::sample(Stack::RELAY), 1, local(2), local(9));
         assert_eq!(relay["outbounds"][0]["type"], "direct");
         assert_eq!(relay["inbounds"][0]["listen_port"], 1);
     }

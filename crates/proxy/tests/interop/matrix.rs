@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::common::{pattern, target, try_exchange_slowly, udp_target};
 use crate::lacks::{Largest, first_pause, has, largest_datagram, tries};
-use crate::programs::Program;
+use crate::programs::{Program, nothing_is_wrong};
 use crate::ways::{NETWORKS, PROTOCOLS, Pair, Way};
 
 const SMALL: [(usize, usize); 4] = [(1, 1), (65536, 65536), (0, 65536), (1 << 20, 1 << 20)];
@@ -152,13 +152,7 @@ async fn check([client, server]: [Program; 2]) {
         .into_iter()
         .filter_map(|(name, done)| Some(format!("{name}: {}", done.err()?)));
     let wrong: Vec<String> = wrong.collect();
-    assert!(
-        wrong.is_empty(),
-        "{} -> {}:\n{}",
-        client.name(),
-        server.name(),
-        wrong.join("\n")
-    );
+    nothing_is_wrong(client, server, &wrong);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

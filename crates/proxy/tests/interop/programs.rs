@@ -29,6 +29,12 @@ pub(crate) enum Program {
 
 pub(crate) const PEERS: [Program; 2] = [Program::V2ray, Program::Xray];
 
+/// Fails with what went wrong between two programs, if anything did.
+pub(crate) fn nothing_is_wrong(client: Program, server: Program, wrong: &[String]) {
+    let ends = format!("{} -> {}", client.name(), server.name());
+    assert!(wrong.is_empty(), "{ends}:\n{}", wrong.join("\n"));
+}
+
 impl Program {
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use crate::common::{target, udp_target};
 use crate::lacks::Largest;
 use crate::matrix::{datagrams, stream};
-use crate::programs::{Place, Program};
+use crate::programs::{Place, Program, nothing_is_wrong};
 use crate::ways::{Files, VLESS, Way, config, door, freedom, placed};
 
 /// How an outbound names the one it dials through.
@@ -106,13 +106,7 @@ async fn check(client: Program, server: Program, only: fn(&Chain) -> bool) {
         });
     }
     let wrong: Vec<String> = running.join_all().await.into_iter().filter_map(Result::err).collect();
-    assert!(
-        wrong.is_empty(),
-        "{} -> {}:\n{}",
-        client.name(),
-        server.name(),
-        wrong.join("\n")
-    );
+    nothing_is_wrong(client, server, &wrong);
     // All of it went by the hop.
     between.line("access.log", |line| line.contains("[hop")).await;
 }

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use crate::common::{target, udp_target};
 use crate::lacks::{Largest, has};
 use crate::matrix::{datagrams, stream};
-use crate::programs::{Place, Program};
+use crate::programs::{Place, Program, nothing_is_wrong};
 use crate::ways::{Files, VLESS, Way, config, door, freedom, placed};
 
 const NETWORKS: [(&str, bool); 10] = [
@@ -96,13 +96,7 @@ async fn check([client, server]: [Program; 2]) {
         });
     }
     let wrong: Vec<String> = running.join_all().await.into_iter().filter_map(Result::err).collect();
-    assert!(
-        wrong.is_empty(),
-        "{} -> {}:\n{}",
-        client.name(),
-        server.name(),
-        wrong.join("\n")
-    );
+    nothing_is_wrong(client, server, &wrong);
 }
 
 async fn streams(at: SocketAddr) -> Result<(), String> {
