@@ -281,7 +281,7 @@ impl Decode for Noise {
 object! {
     /// Straight to the target, or to where `redirect` says: over the transport and TLS of `streamSettings`, if there are any, to
     /// a server that speaks the same, such as a dokodemo-door. Datagrams go as they are all the same. grpc and xhttp need a
-    /// `redirect` with host and port.
+    /// `redirect` with host and port, and its name is found here, also where another outbound dials.
     pub struct FreedomSettings: "freedom settings" {
         /// How names become addresses.
         domain_strategy: DomainStrategy = "domainStrategy" | "targetStrategy", default "\"AsIs\"";
