@@ -1,4 +1,5 @@
-//! `sealway lab files` with the peer that is built in.
+//! `sealway lab files` with the peer that is built in. A program of its own: each subject needs its rounds within the budget, and another
+//! lab beside it would take half of the processor.
 
 #![allow(clippy::unwrap_used)]
 #![cfg(target_os = "linux")]

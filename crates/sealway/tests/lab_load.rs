@@ -1,4 +1,5 @@
-//! The workloads that put load on proxied paths, with our program as client and server.
+//! The workloads that put load on proxied paths, with our program as client and server. A program of its
+//! own: other tests beside it would leave windows that hold nothing.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 

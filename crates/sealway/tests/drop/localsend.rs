@@ -1,0 +1,69 @@
+//! LocalSend as programs, in network namespaces of their own: ours with ours, with localsendd and with curl.
+
+use std::path::{Path, PathBuf};
+
+use crate::common::namespace::{in_namespace, succeeded};
+use crate::common::{PROGRAM, Ran, peer_is_missing, private_folder, sealway};
+
+fn found(program: &str) -> Option<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH")?)
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
+}
+
+#[test]
+fn ours_with_ours_and_with_curl() {
+    let work = private_folder();
+    let curl = found("curl").unwrap_or_else(|| {
+        peer_is_missing("there is no curl (scripts/install-peers)");
+        PathBuf::new()
+    });
+    succeeded(in_namespace(
+        "drop/localsend/ours.sh",
+        &[Path::new(PROGRAM), &curl, work.path()],
+    ));
+}
+
+#[test]
+fn ours_with_localsendd() {
+    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
+    let data = data.unwrap_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap()).join(".local/share"));
+    let peer = data.join("sealway-peers/localsendd/bin");
+    if !peer.join("localsendd").exists() {
+        return peer_is_missing("there is no localsendd (scripts/install-peers)");
+    }
+    let work = private_folder();
+    succeeded(in_namespace(
+        "drop/localsend/localsendd.sh",
+        &[Path::new(PROGRAM), &peer, work.path()],
+    ));
+}
+
+#[test]
+fn what_makes_no_sense_is_said() {
+    let dir = private_folder();
+    let out = dir.path().to_str().unwrap();
+    for (words, said) in [
+        (
+            &["receive", "--localsend", "--pin=12", "--yes", out][..],
+            "a PIN has 4 to 12 digits",
+        ),
+        (&["receive", "--localsend", out], "--yes"),
+        (&["receive", "--pull", "x", out], "--localsend"),
+        (&["receive", "--port", "1", out], "--localsend"),
+        (&["receive", "--localsend", "--hash", "on", out], "cannot be used with"),
+        (&["send", "--text", "x"], "--localsend"),
+        (&["send", "--localsend", "x", "--text", "x", "y"], "cannot be used with"),
+        (
+            &["send", "--localsend", "x", "--relay", "y", "z"],
+            "cannot be used with",
+        ),
+        (&["localsend", "--anyone"], "--yes"),
+        (&["localsend", "forget", "nobody"], "no device is remembered as nobody"),
+        (&["send", "--localsend", "x", "/nonexistent"], "/nonexistent"),
+    ] {
+        let ran = Ran::from(sealway(words).env("SEALWAY_CONFIG_DIR", dir.path()).output().unwrap());
+        assert_eq!(ran.code, 2, "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{words:?}: {}", ran.stderr);
+    }
+}
