@@ -1,4 +1,4 @@
-//! The probe against what the kernel says, and the variable that hides features.
+//! The probe against what the kernel says, and the variable that hides features. A program of its own: it starts itself again.
 
 #![allow(clippy::unwrap_used)]
 

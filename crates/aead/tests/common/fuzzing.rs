@@ -1,4 +1,4 @@
-//! What the fuzz targets of the batch engine check; the test `batch_corpus` replays their corpora through it.
+//! What the fuzz targets of the batch engine check; `suites/batch/corpus.rs` replays their corpora through it.
 //!
 //! Input bytes are read as a description, and every input has a meaning: what is missing reads as zero. The description is
 //! made into messages by an independent library, which thereby also says what must come out.

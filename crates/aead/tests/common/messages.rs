@@ -1,12 +1,10 @@
 //! Messages sealed by an independent library, laid out in arenas with guards between them, and run as batches.
 
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used, missing_docs)]
-
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use sealway_aead::batch::{Backend, Engine, Job, Keys, Memory, Slot, Status};
 use sealway_aead::{Nonce, Suite};
 
-use crate::common::random_bytes;
+use super::random_bytes;
 
 /// Value of guard bytes around outputs.
 pub const GUARD: u8 = 0xc3;

@@ -2,6 +2,9 @@
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, missing_docs)]
 
+pub mod messages;
+pub mod vectors;
+
 use sealway_aead::{Nonce, OpeningKey, SealingKey, Suite, Tag};
 
 /// Bytes from hexadecimal text; blanks and line ends are ignored.

@@ -1,16 +1,13 @@
 //! Keys that are used once, often, and by several threads at a time: the path that a message takes may depend on what its key
 //! did before, its bytes may not.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::sync::Barrier;
 use std::thread;
 
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
-use common::random_bytes;
 use sealway_aead::{Nonce, OpeningKey, SealingKey, Suite};
+
+use crate::common::random_bytes;
 
 const SUITE: Suite = Suite::ChaCha20Poly1305;
 

@@ -1,15 +1,10 @@
 //! Small batches of short messages, in every shape that the bookkeeping knows: what an interpreter such as Miri can run. No
 //! call here reaches the C library underneath.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-#[path = "common/messages.rs"]
-mod messages;
-
-use messages::{check, engines, layout, message, position};
 use sealway_aead::Suite;
 use sealway_aead::batch::{Memory, Status};
+
+use crate::common::messages::{self, check, engines, layout, message, position};
 
 const SUITES: [Suite; 3] = [
     Suite::ChaCha20Poly1305,

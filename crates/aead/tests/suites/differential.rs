@@ -1,13 +1,10 @@
 //! Against a second, independent library: every length across the block sizes, and many shapes of AAD.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use aes_gcm::aead::{AeadInOut, KeyInit};
-use common::{open, random_bytes, seal};
 use proptest::prelude::*;
 use sealway_aead::Suite;
+
+use crate::common::{open, random_bytes, seal};
 
 /// The same message sealed by RustCrypto.
 fn rustcrypto(suite: Suite, key: &[u8], nonce: &[u8], aad: &[u8], plaintext: &[u8]) -> Vec<u8> {

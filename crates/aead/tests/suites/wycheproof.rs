@@ -1,13 +1,10 @@
 //! Project Wycheproof: every group of every set that one of our suites can take.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{open, seal};
 use sealway_aead::{Error, Nonce, OpeningKey, SealingKey, Suite};
 use wycheproof::TestResult;
 use wycheproof::aead::{TestName, TestSet};
+
+use crate::common::{open, seal};
 
 /// What became of a set's tests.
 #[derive(Debug, Default)]

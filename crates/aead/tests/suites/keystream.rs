@@ -1,15 +1,12 @@
 //! The bare keystream against RFC 8439, against an independent library and against itself.
-#![allow(clippy::unwrap_used)]
-
-#[path = "common/vectors.rs"]
-mod vectors;
 
 use chacha20poly1305::aead::AeadInOut;
 use chacha20poly1305::{ChaCha20Poly1305, KeyInit};
 use sealway_aead::Error;
 use sealway_aead::batch::Backend;
 use sealway_aead::keystream::{BLOCK_LEN, fill, fill_with};
-use vectors::{record, records};
+
+use crate::common::vectors::{record, records};
 
 fn counted() -> [u8; 32] {
     std::array::from_fn(|i| i as u8)

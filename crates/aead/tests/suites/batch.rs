@@ -1,15 +1,14 @@
 //! Batches: every backend against the one-message calls of another library, every shape of batch.
 
-#![allow(clippy::unwrap_used)]
+mod corpus;
+mod rules;
+mod wycheproof;
 
-mod common;
-#[path = "common/messages.rs"]
-mod messages;
-
-use common::random_bytes;
-use messages::{Message, check, engines, layout, message, position};
 use sealway_aead::batch::{Backend, Engine, Job, Keys, Memory, Slot, Status};
 use sealway_aead::{Nonce, Suite};
+
+use crate::common::messages::{Message, check, engines, layout, message, position};
+use crate::common::random_bytes;
 
 #[test]
 fn every_length_to_1100_at_every_alignment() {

@@ -1,12 +1,7 @@
 //! Replays the kept fuzz corpora of the batch engine, and changed copies of them, through the functions the fuzz targets call.
-#![allow(clippy::unwrap_used, unreachable_pub, dead_code)]
 
-#[path = "common/fuzzing.rs"]
-mod fuzzing;
-#[path = "../../../fuzz/replay.rs"]
-mod replay;
-
-use fuzzing::ENTRIES;
+use crate::fuzzing::ENTRIES;
+use crate::replay;
 
 #[test]
 fn every_kept_input_and_changed_copies() {

@@ -1,15 +1,11 @@
 //! One secret never gives the same key twice.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-#[path = "common/vectors.rs"]
-mod vectors;
-
 use std::collections::HashMap;
 
 use sealway_aead::derive::{Direction, Hash, Label, Prk};
 use sealway_aead::{Error, Suite};
+
+use crate::common::vectors::record;
 
 const DIRECTIONS: [Direction; 2] = [Direction::InitiatorToResponder, Direction::ResponderToInitiator];
 
@@ -109,7 +105,7 @@ fn the_layout_is_fixed() {
 /// RFC 5869 test case 1: its pseudorandom key, taken as it stands, expands as the extracted one does.
 #[test]
 fn a_secret_from_elsewhere_is_the_pseudorandom_key_itself() {
-    let case = vectors::record("rfc5869.txt", "A.1");
+    let case = record("rfc5869.txt", "A.1");
     let given = Prk::from_secret(Hash::Sha256, &case.bytes("prk")).unwrap();
     let extracted = Prk::extract(Hash::Sha256, &case.bytes("salt"), &case.bytes("ikm"));
     for prk in [given, extracted] {

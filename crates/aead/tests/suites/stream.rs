@@ -1,7 +1,5 @@
 //! What a sealer and an opener add to their keys: numbers, limits, and an end after the first error.
 
-#![allow(clippy::unwrap_used)]
-
 use sealway_aead::{
     CounterOrder, Error, Limits, NonceSequence, Opened, Opener, OpeningKey, RekeyPolicy, Sealer, SealingKey, Suite, Tag,
 };

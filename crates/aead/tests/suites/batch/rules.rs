@@ -1,7 +1,5 @@
 //! What a batch refuses, and that it then touches nothing.
 
-#![allow(clippy::unwrap_used)]
-
 use sealway_aead::batch::{Engine, Job, Keys, Memory, Slot, Status};
 use sealway_aead::{Error, JobError, Nonce, Suite};
 
