@@ -1,5 +1,5 @@
 //! Replays the kept fuzz corpora, and changed copies of them. Entries and corpora lie elsewhere: a package of the crate has neither
-//! the corpora nor this test.
+//! the corpora nor this test. A program of its own: the entries take what they name from its root.
 #![cfg(feature = "std")]
 #![allow(clippy::unwrap_used, unreachable_pub, dead_code)]
 

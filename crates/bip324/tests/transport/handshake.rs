@@ -1,13 +1,11 @@
 //! The handshake: v1 by its prefix, garbage, terminators, AAD, the version packet and decoys around it.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{connection, events, key, output, pair, pump, session_keys};
 use sealway_bip324::handshake::{Garbage, Initiator, Key, Prefix, Responder, Version};
 use sealway_bip324::{
     Awaiting, CONTENTS_MAX, Connection, Error, Event, Kind, Magic, Options, PacketSealer, Role, V1_PREFIX_LEN,
 };
+
+use crate::common::{connection, events, key, output, pair, pump, session_keys};
 
 fn responder() -> Connection {
     connection(Role::Responder, Options::default())

@@ -1,10 +1,4 @@
 //! Costs are what a clock says they are, whatever else it says now and then.
-#![cfg(feature = "std")]
-#![allow(clippy::unwrap_used)]
-
-mod common;
-#[path = "common/elsewhere.rs"]
-mod elsewhere;
 
 use std::cell::RefCell;
 use std::error::Error as _;
@@ -12,10 +6,11 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use common::Numbers;
-use elsewhere::{Act, Elsewhere, Log};
 use sealway_aead::batch::{Job, Slot, Status};
 use sealway_bip324::batch::{Backend, Costs, Executor, ExecutorFailure, Line, MeasureError, Stopped};
+
+use crate::common::Numbers;
+use crate::elsewhere::{Act, Elsewhere, Log};
 
 /// A world in which everything takes exactly as long as it costs.
 struct World {

@@ -1,20 +1,13 @@
 //! Batches that the processor and another executor share: the same bytes, whatever the executor does.
-#![cfg(feature = "std")]
-#![allow(clippy::unwrap_used)]
-
-#[path = "common/both.rs"]
-mod both;
-mod common;
-#[path = "common/elsewhere.rs"]
-mod elsewhere;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
-use both::{Both, HALF, chains};
-use elsewhere::{Act, Elsewhere, Log};
 use sealway_bip324::batch::Routing;
 use sealway_bip324::{Error, Fault, Kind, PacketSealer};
+
+use crate::both::{Both, HALF, chains};
+use crate::elsewhere::{Act, Elsewhere, Log};
 
 const PEERS: usize = 5;
 

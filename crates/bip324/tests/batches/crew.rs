@@ -1,17 +1,10 @@
 //! Transports whose threads help each other: the same bytes, in order, whoever makes them.
-#![cfg(feature = "std")]
-#![allow(clippy::unwrap_used)]
-
-#[path = "common/both.rs"]
-mod both;
-mod common;
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use both::{Both, HALF, chains};
 use sealway_aead::batch::{Job, Slot, Status};
 use sealway_aead::{Nonce, SealingKey, Suite};
 use sealway_bip324::batch::{
@@ -19,6 +12,8 @@ use sealway_bip324::batch::{
     Stopped,
 };
 use sealway_bip324::{Error, Kind, PacketSealer};
+
+use crate::both::{Both, HALF, chains};
 
 /// How long a test waits for threads.
 const PATIENCE: Duration = Duration::from_secs(10);

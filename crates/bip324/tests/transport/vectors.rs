@@ -1,13 +1,11 @@
 //! The test vectors of BIP324: keys, packets, and the damages to them that must show.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{array, hex, rows};
 use sealway_bip324::fschacha::RecvChain;
 use sealway_bip324::{Kind, LocalKey, Magic, PacketOpener, PacketSealer, Role, SessionKeys};
 use secp256k1::ellswift::{ElligatorSwift, ElligatorSwiftParty, ElligatorSwiftSharedSecret};
 use secp256k1::{PublicKey, SecretKey};
+
+use crate::common::{array, hex, rows};
 
 /// The x coordinate that an encoding stands for.
 fn decode(encoding: [u8; 64]) -> [u8; 32] {

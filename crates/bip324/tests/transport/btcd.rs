@@ -5,10 +5,6 @@
 //!
 //! What it does otherwise, as of 1.1.0: its search for the terminator ends after 4,094 bytes of garbage, where BIP324 allows
 //! 4,095, so no more is sent to it; it accepts contents up to 2^24 - 1 bytes.
-#![cfg(all(unix, feature = "std"))]
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -16,9 +12,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use common::{Numbers, key};
 use sealway_bip324::blocking::{Accepted, Messages, accept, connect};
 use sealway_bip324::{Magic, Options, Role};
+
+use crate::common::{Numbers, key};
 
 const PROGRAM: &str = "v2transport-go";
 

@@ -1,10 +1,9 @@
 //! The examples do what they say.
-#![allow(clippy::unwrap_used, dead_code)]
 
 #[cfg(feature = "std")]
-#[path = "../examples/blocking.rs"]
+#[path = "../../examples/blocking.rs"]
 mod blocking;
-#[path = "../examples/sans_io.rs"]
+#[path = "../../examples/sans_io.rs"]
 mod sans_io;
 
 #[test]

@@ -1,13 +1,10 @@
 //! A transcript cut into reads anywhere gives the same events and the same answers.
-#![cfg(feature = "std")]
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Numbers, connection, events, output};
 use sealway_bip324::message::{Message, v1};
 use sealway_bip324::stream::{Incoming, Next, V1Messages};
 use sealway_bip324::{Connection, Event, Magic, Options, Role};
+
+use crate::common::{Numbers, connection, events, output};
 
 fn options(role: Role) -> Options {
     let garbage = match role {

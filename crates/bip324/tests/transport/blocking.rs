@@ -1,8 +1,4 @@
 //! The layer over `std::io`: handshakes and messages over streams of every temper.
-#![cfg(feature = "std")]
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -10,10 +6,11 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use common::{Numbers, key};
 use sealway_bip324::blocking::{Accepted, Messages, TransportError, accept, connect, draw_garbage, draw_key};
 use sealway_bip324::decoy::{DecoyPolicy, Decoys};
 use sealway_bip324::{Connection, Error, Event, Magic, Options, Role};
+
+use crate::common::{Numbers, key};
 
 fn sockets() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

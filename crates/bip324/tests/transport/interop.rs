@@ -10,13 +10,11 @@
 //! - It reserves what a length announces, up to 4,000,014 bytes, before any of it has come.
 //! - It seals contents longer than a length can say, with the length cut off.
 //! - It sends nothing in its version packet and cannot be told to; it knows no short ids.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use bip324::{CipherSession, GarbageResult, Handshake, Initialized, PacketType, VersionResult};
-use common::{Numbers, connection, events, key, messages, output};
 use sealway_bip324::{Connection, Event, Magic, Options, Role};
+
+use crate::common::{Numbers, connection, events, key, messages, output};
 
 /// Theirs in the role that we do not have.
 fn role_of(role: Role) -> bip324::Role {

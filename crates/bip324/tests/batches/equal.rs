@@ -1,14 +1,11 @@
 //! What a batch gives is what one packet after the other gives, whatever the order, the cuts and the epochs.
-#![cfg(feature = "std")]
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Numbers, pair};
 use proptest::prelude::*;
 use sealway_bip324::batch::{Backend, BatchOptions, BatchTransport, ConnectionId};
 use sealway_bip324::fschacha::{PacketNumber, RecvChain, SendChain};
 use sealway_bip324::{Awaiting, Error, Event, Kind, Options, PacketOpener, PacketSealer};
+
+use crate::common::{Numbers, pair};
 
 /// A connection to itself, in the batch and beside it.
 struct Peer {

@@ -1,11 +1,9 @@
 //! What a peer cannot make us do, and what holds back a caller that does not keep up.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{connection, events, messages, output, pair, pump};
 use sealway_bip324::decoy::{DECOYS_PER_MOMENT, DecoyPolicy, Moment, Shaper};
 use sealway_bip324::{Awaiting, CONTENTS_MAX, Connection, DEFAULT_CONTENTS_LIMIT, Error, Event, Options, Role};
+
+use crate::common::{self, connection, events, messages, output, pair, pump};
 
 fn plain() -> (Connection, Connection) {
     pair(Options::default(), Options::default())

@@ -1,22 +1,15 @@
 //! The engine of `sealway-cuda` as executor, over a device made of ordinary memory, and over a GPU where there is one.
-#![cfg(feature = "cuda")]
-#![allow(clippy::unwrap_used)]
-
-#[path = "common/both.rs"]
-mod both;
-mod common;
-#[path = "../../cuda/tests/support/mod.rs"]
-mod support;
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use both::{Both, HALF};
 use sealway_bip324::batch::{Backend, Costs, Executor, KeptCosts, MeasureError, Routing};
 use sealway_cuda::{Engine, Error, Options};
-use support::failing::{Call, Failing};
-use support::fake::Fake;
-use support::kernels::Model;
+
+use crate::both::{Both, HALF};
+use crate::support::failing::{Call, Failing};
+use crate::support::fake::Fake;
+use crate::support::kernels::Model;
 
 /// Batches of many chunks, more than are under way at a time, and of messages that no chunk takes.
 fn options() -> Options {

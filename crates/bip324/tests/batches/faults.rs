@@ -1,8 +1,4 @@
 //! What goes wrong: damages, lengths, full arenas, ids that are gone.
-#![cfg(feature = "std")]
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::time::Duration;
 

@@ -1,24 +1,17 @@
 //! Packets written into the memory of an executor, on one thread and on several: the same bytes, in order, whatever the device does.
-#![cfg(feature = "cuda")]
-#![allow(clippy::unwrap_used)]
-
-#[path = "common/both.rs"]
-mod both;
-mod common;
-#[path = "../../cuda/tests/support/mod.rs"]
-mod support;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use both::{Both, HALF, chains};
 use sealway_aead::batch::{Job, Slot, Status};
 use sealway_bip324::batch::{BatchOptions, BatchTransport, Executor, ExecutorFailure, Routing, Shards, Stopped};
 use sealway_bip324::{Error, Kind, PacketSealer};
 use sealway_cuda::{Engine, Options};
-use support::failing::{Call, Failing};
-use support::fake::Fake;
-use support::kernels::Model;
+
+use crate::both::{Both, HALF, chains};
+use crate::support::failing::{Call, Failing};
+use crate::support::fake::Fake;
+use crate::support::kernels::Model;
 
 fn options(slabs: usize) -> Options {
     Options {

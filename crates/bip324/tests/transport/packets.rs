@@ -1,13 +1,11 @@
 //! One direction: what a packet is, by an independent library; damages; the order and the end of things.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use chacha20poly1305::{ChaCha20Poly1305, Tag};
-use common::{Numbers, session_keys};
 use sealway_bip324::fschacha::{PacketNumber, REKEY_INTERVAL, RecvChain, SendChain};
 use sealway_bip324::{CONTENTS_MAX, Error, Kind, PacketOpener, PacketSealer, Role};
+
+use crate::common::{Numbers, session_keys};
 
 const LENGTH_KEY: [u8; 32] = [3; 32];
 const CONTENT_KEY: [u8; 32] = [4; 32];
