@@ -1,5 +1,6 @@
 //! NVIDIA's driver failing at every one of its calls: an error, never a panic, never wrong bytes, nothing kept and nothing left that
-//! was secret; and the stand-in sees to it that what was begun is waited for all the same.
+//! was secret; and the stand-in sees to it that what was begun is waited for all the same. A program of its own: it starts itself
+//! again for each library.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic is a failed test")]

@@ -1,4 +1,4 @@
-//! The PTX that programs carry is what the compiler makes of the kernels.
+//! The PTX that programs carry is what the compiler makes of the kernels. A program of its own: it starts itself again.
 
 #![allow(clippy::unwrap_used, unreachable_pub, dead_code)]
 

@@ -1,20 +1,16 @@
 //! A device that fails at any call: what is complete is complete, what is not is untouched, and the processor does the rest.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic is a failed test")]
-
-mod support;
-
 use std::sync::{Arc, Mutex};
 
 use sealway_aead::batch::{Memory as Batch, Slot, Status};
 use sealway_cuda::device::Launch;
 use sealway_cuda::{Engine, Error, Message, Options};
 
-use support::failing::{Call, Failing, Trigger};
-use support::fake::{Fake, Kernels, Memory, Seen};
-use support::kernels::Model;
-use support::mix::{Mix, key, set_keys};
-use support::small;
+use crate::support::failing::{Call, Failing, Trigger};
+use crate::support::fake::{Fake, Kernels, Memory, Seen};
+use crate::support::kernels::Model;
+use crate::support::mix::{Mix, key, set_keys};
+use crate::support::small;
 
 const COUNT: usize = 120;
 

@@ -1,16 +1,12 @@
 //! Batches through the engine, on devices that are not there: equal to the processor's, whatever the mix.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic is a failed test")]
-
-mod support;
-
 use sealway_aead::batch::{Job, Memory, Slot, Status};
 use sealway_aead::{JobError, Nonce, Suite};
 use sealway_cuda::device::Launch;
 use sealway_cuda::{Bins, Error, Options, Stopped, Wrong};
 
-use support::mix::{Mix, Noise, key, set_keys};
-use support::{each, gpu, model, small};
+use crate::support::mix::{Mix, Noise, key, set_keys};
+use crate::support::{each, gpu, model, small};
 
 fn lens(seed: u64, count: usize, most: usize) -> Vec<usize> {
     let mut noise = Noise(seed);

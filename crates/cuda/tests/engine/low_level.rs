@@ -1,17 +1,13 @@
 //! Messages written where the device reads them, and batches that stay on the device.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic is a failed test")]
-
-mod support;
-
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
 use sealway_aead::JobError;
 use sealway_aead::batch::{Slot, Status};
 use sealway_cuda::{Engine, Error, Message, Options, Ticket, Wrong};
 
-use support::mix::{Mix, Noise, key, set_keys};
-use support::{each, model, small};
+use crate::support::mix::{Mix, Noise, key, set_keys};
+use crate::support::{each, model, small};
 
 fn message(slot: u32, len: usize, aad_len: usize, opens: bool) -> Message {
     Message {

@@ -1,18 +1,14 @@
 //! Packets written once, at any byte: what the device leaves of them is what the processor would have.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic is a failed test")]
-
-mod support;
-
 use sealway_aead::batch::{Job, Slot, Status};
 use sealway_aead::{JobError, Nonce, Suite};
 use sealway_cuda::{Engine, Error};
 
-use support::failing::{Call, Failing};
-use support::fake::Fake;
-use support::kernels::Model;
-use support::packets::{BYTES, Load, Noise, finish, lens, load, options, set_keys, start};
-use support::{each, model};
+use crate::support::failing::{Call, Failing};
+use crate::support::fake::Fake;
+use crate::support::kernels::Model;
+use crate::support::packets::{BYTES, Load, Noise, finish, lens, load, options, set_keys, start};
+use crate::support::{each, model};
 
 #[test]
 fn packets_at_any_byte_equal_the_processors() {

@@ -1,13 +1,9 @@
 //! Every kernel over the grid of lengths against an independent library, on any machine: the source of the kernels as plain C++.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
-
-#[path = "support/emulator.rs"]
-mod emulator;
-
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
-use emulator::{BUFFERS, Emulator};
+
+use crate::support::emulator::{BUFFERS, Emulator};
 
 const DONE: u8 = 1;
 const UNAUTHENTIC: u8 = 2;
