@@ -1,11 +1,9 @@
 //! Two ends that should agree do, on everything.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
 use sealway_aead::Suite;
 use sealway_session::handshake::{Handshake, Kem, Mode, PeerKey, Role};
+
+use crate::common::*;
 
 #[test]
 fn both_modes_agree_on_everything() {

@@ -1,12 +1,10 @@
 //! Whatever happens to a handshake on its way, the two ends do not both believe in it.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
 use sealway_aead::{Error as AeadError, Suite};
 use sealway_session::Error;
 use sealway_session::handshake::{Auth, Handshake, Kem, Mode, PeerKey, Refusal, Role, StaticKey};
+
+use crate::common::*;
 
 /// Changes one flight and looks at both ends: nobody who reads what was changed, or what follows from it, is done.
 fn assert_noticed(mode: Mode, number: u32, what: &str, change: impl Fn(&mut Vec<u8>)) -> Option<Error> {

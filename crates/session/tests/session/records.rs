@@ -1,13 +1,11 @@
 //! Records: only the next one as sealed is opened, and the end is authenticated.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
 use proptest::prelude::*;
 use sealway_session::Error;
 use sealway_session::handshake::{Established, Mode};
 use sealway_session::record::{HEADER_LEN, MAX_KIND, MAX_PAYLOAD, OVERHEAD, Opened};
+
+use crate::common::*;
 
 fn pair() -> (Established, Established) {
     established(Mode::Keys, 1)

@@ -1,13 +1,9 @@
 //! Test vectors, and the key schedule of `docs/reference/session.md` a second time: written from its formulas alone.
 //!
 //! `SEALWAY_UPDATE_GOLDEN=1` writes the file anew; read the diff.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::path::Path;
 
-use common::{keys, offer, random};
 use libcrux_ml_kem::{mlkem768, mlkem1024};
 use sealway_aead::derive::{Hash, Prk};
 use sealway_aead::{OpeningKey, Suite, Tag};
@@ -16,6 +12,8 @@ use sealway_session::handshake::{Auth, Config, Handshake, Kem, Mode, PeerKey, Ro
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use x25519_dalek::{PublicKey, StaticSecret};
+
+use crate::common::{self, keys, offer, random};
 
 const CODE: &[u8] = b"castle-lemon-opera";
 const PROLOGUE: &[u8] = b"vectors";

@@ -1,7 +1,4 @@
 //! Two ends in one process.
-#![allow(dead_code)]
-#![allow(unreachable_pub)]
-#![allow(clippy::unwrap_used)]
 
 use sealway_aead::Suite;
 use sealway_aead::choose::Offer;
@@ -10,7 +7,7 @@ use sealway_session::handshake::{Auth, Config, Established, Handshake, Kem, Mode
 use sealway_session::record::{HEADER_LEN, OVERHEAD, Opened, RecvHalf, SendHalf, TAG_LEN};
 
 /// Bytes that follow from a seed: SplitMix64.
-pub fn random(seed: u64) -> impl FnMut(&mut [u8]) {
+pub(crate) fn random(seed: u64) -> impl FnMut(&mut [u8]) {
     let mut state = seed;
     move |out| {
         for chunk in out.chunks_mut(8) {
@@ -24,37 +21,37 @@ pub fn random(seed: u64) -> impl FnMut(&mut [u8]) {
     }
 }
 
-pub fn offer(suites: &[Suite], aes_hardware: bool) -> Offer {
+pub(crate) fn offer(suites: &[Suite], aes_hardware: bool) -> Offer {
     Offer::new(suites, aes_hardware).unwrap()
 }
 
 /// The static key of an end.
-pub fn static_key(role: Role) -> StaticKey {
+pub(crate) fn static_key(role: Role) -> StaticKey {
     StaticKey::from_bytes(&match role {
         Role::Initiator => [0x11; 32],
         Role::Responder => [0x22; 32],
     })
 }
 
-pub fn code(secret: &str) -> Auth {
+pub(crate) fn code(secret: &str) -> Auth {
     Auth::Code(secret.as_bytes().to_vec().into())
 }
 
-pub fn keys(role: Role, peer: PeerKey) -> Auth {
+pub(crate) fn keys(role: Role, peer: PeerKey) -> Auth {
     Auth::Keys {
         own: static_key(role),
         peer,
     }
 }
 
-pub fn auth(mode: Mode, role: Role) -> Auth {
+pub(crate) fn auth(mode: Mode, role: Role) -> Auth {
     match mode {
         Mode::Code => code("castle-lemon-opera"),
         Mode::Keys => keys(role, PeerKey::Pinned(*static_key(role.other()).public())),
     }
 }
 
-pub fn config(role: Role, auth: Auth) -> Config {
+pub(crate) fn config(role: Role, auth: Auth) -> Config {
     Config {
         role,
         auth,
@@ -64,19 +61,19 @@ pub fn config(role: Role, auth: Auth) -> Config {
     }
 }
 
-pub fn start(config: Config, seed: u64) -> Handshake {
+pub(crate) fn start(config: Config, seed: u64) -> Handshake {
     Handshake::new(config, &mut random(seed)).unwrap()
 }
 
 /// Both ends of a mode, that would agree if left alone.
-pub fn ends(mode: Mode, seed: u64) -> (Handshake, Handshake) {
+pub(crate) fn ends(mode: Mode, seed: u64) -> (Handshake, Handshake) {
     let end = |role| start(config(role, auth(mode, role)), seed + role as u64);
     (end(Role::Initiator), end(Role::Responder))
 }
 
 /// Carries flights to and fro until nothing moves, through a filter that may change them: it is given the number of the
 /// flight, from 1 on. What each end says in the end.
-pub fn drive(
+pub(crate) fn drive(
     initiator: &mut Handshake,
     responder: &mut Handshake,
     mut filter: impl FnMut(u32, Vec<u8>) -> Vec<u8>,
@@ -104,19 +101,19 @@ pub fn drive(
 }
 
 /// Two ends that agree.
-pub fn agree(mut initiator: Handshake, mut responder: Handshake) -> (Established, Established) {
+pub(crate) fn agree(mut initiator: Handshake, mut responder: Handshake) -> (Established, Established) {
     let results = drive(&mut initiator, &mut responder, |_, flight| flight);
     assert_eq!(results, (Ok(()), Ok(())));
     (initiator.finish().unwrap(), responder.finish().unwrap())
 }
 
-pub fn established(mode: Mode, seed: u64) -> (Established, Established) {
+pub(crate) fn established(mode: Mode, seed: u64) -> (Established, Established) {
     let (initiator, responder) = ends(mode, seed);
     agree(initiator, responder)
 }
 
 /// A record of this payload.
-pub fn seal(half: &mut SendHalf, kind: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn seal(half: &mut SendHalf, kind: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut record = vec![0; HEADER_LEN + payload.len() + TAG_LEN];
     record[HEADER_LEN..HEADER_LEN + payload.len()].copy_from_slice(payload);
     half.seal(kind, stream, &mut record).unwrap();
@@ -124,7 +121,7 @@ pub fn seal(half: &mut SendHalf, kind: u8, stream: u32, payload: &[u8]) -> Vec<u
 }
 
 /// Opens a record as one that came from the network: length first.
-pub fn open(half: &mut RecvHalf, record: &[u8]) -> Result<(u8, u32, Vec<u8>), Error> {
+pub(crate) fn open(half: &mut RecvHalf, record: &[u8]) -> Result<(u8, u32, Vec<u8>), Error> {
     let header = record[..HEADER_LEN].try_into().unwrap();
     let len = half.record_len(&header)?;
     assert!(len >= OVERHEAD);
@@ -137,7 +134,7 @@ pub fn open(half: &mut RecvHalf, record: &[u8]) -> Result<(u8, u32, Vec<u8>), Er
 }
 
 /// Asserts that a half opens what another seals.
-pub fn assert_talks(send: &mut SendHalf, recv: &mut RecvHalf) {
+pub(crate) fn assert_talks(send: &mut SendHalf, recv: &mut RecvHalf) {
     let record = seal(send, 3, 9, b"payload");
     assert_eq!(open(recv, &record), Ok((3, 9, b"payload".to_vec())));
 }

@@ -1,14 +1,12 @@
 //! Extra connections: one for each index, with keys of its own, and nobody else gets one.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::collections::HashSet;
 
-use common::*;
 use sealway_session::attach::{ANSWER_LEN, AttachInitiator, AttachResponder, Attached, HELLO_LEN, WINDOW};
 use sealway_session::handshake::{Established, Mode};
 use sealway_session::{Error, Session};
+
+use crate::common::*;
 
 fn pair() -> (Established, Established) {
     established(Mode::Code, 1)

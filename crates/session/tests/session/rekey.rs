@@ -1,13 +1,11 @@
 //! Keys are replaced at the right record, by both ends alike.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::*;
 use sealway_aead::{RekeyPolicy, Suite};
 use sealway_session::Error;
 use sealway_session::handshake::{Established, Mode, Role};
 use sealway_session::record::{HEADER_LEN, OVERHEAD, Opened};
+
+use crate::common::*;
 
 fn pair(suite: Suite) -> (Established, Established) {
     let end = |role: Role| {
