@@ -1,8 +1,5 @@
 //! The plain server against programs: `openssl s_client`, `curl` and Go's crypto/tls. What is not there is
 //! skipped (SEALWAY_REQUIRE_PEERS=1 makes its absence a failure).
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,11 +8,12 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{env, fs, thread};
 
-use common::{End, Made, ecdsa, ed25519};
 use sealway_tls::Error;
 use sealway_tls::group::Group;
 use sealway_tls::server::{Agreed, Config};
 use sealway_tls::suite::CipherSuite;
+
+use crate::common::{End, Made, ecdsa, ed25519};
 
 /// True if the program is there.
 fn have(program: &str, argument: &str) -> bool {

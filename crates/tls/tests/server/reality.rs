@@ -1,13 +1,9 @@
 //! Both ends of a connection of REALITY as pure code, with a hello like a browser's: the certificate is known by the client that it was
 //! made for, and by nobody else. The server that is borrowed from is rustls.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::sync::Arc;
 
 use aws_lc_rs::signature::{self, UnparsedPublicKey};
-use common::fixed;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection};
 use sealway_tls::client::{Client, Judge, Shown};
@@ -17,6 +13,8 @@ use sealway_tls::reality::certificate::{MLDSA65_AT, MLDSA65_LEN, ServerKey, is_f
 use sealway_tls::records::Records;
 use sealway_tls::server::{AwaitFinished, Lengths, Shape, answer_in_shape};
 use sealway_tls::{Alert, Error, template};
+
+use crate::common::fixed;
 
 /// Where the public key stands, with the extension and without it.
 const PUBLIC_AT: [usize; 2] = [72, 75];

@@ -1,13 +1,9 @@
 //! The plain server against rustls: every suite and group, both kinds of key, requests for another hello, input in pieces of any
 //! length, application protocols, changes of keys, and both ends of a connection.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use common::{End, Made, ecdsa, ed25519};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, ClientConnection, NamedGroup, RootCertStore, SupportedCipherSuite};
@@ -15,6 +11,8 @@ use sealway_tls::group::Group;
 use sealway_tls::server::Config;
 use sealway_tls::suite::CipherSuite;
 use sealway_tls::{Alert, Error};
+
+use crate::common::{End, Made, ecdsa, ed25519};
 
 const HYBRID: &dyn SupportedKxGroup = aws_lc_rs::kx_group::X25519MLKEM768;
 const X25519: &dyn SupportedKxGroup = aws_lc_rs::kx_group::X25519;

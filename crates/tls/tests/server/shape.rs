@@ -1,13 +1,9 @@
 //! A flight in the shape of another server's: what is on the wire is that server's to the byte and the length, and a client that was
 //! meant gets through. The client and the other server are rustls.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use common::{ecdsa, ed25519, fixed};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
@@ -16,6 +12,8 @@ use sealway_tls::group::Group;
 use sealway_tls::server::{AwaitFinished, Connected, Identity, Lengths, Shape, answer_in_shape};
 use sealway_tls::suite::CipherSuite;
 use sealway_tls::{Alert, Error};
+
+use crate::common::{ecdsa, ed25519, fixed};
 
 const CHANGE: [u8; 6] = [20, 3, 3, 0, 1, 1];
 

@@ -1,5 +1,4 @@
 //! A server of ours, and what its clients need to trust it.
-#![allow(clippy::unwrap_used, dead_code)]
 
 use std::sync::Arc;
 
