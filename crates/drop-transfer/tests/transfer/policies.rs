@@ -1,19 +1,16 @@
 //! What becomes of an entry whose name is taken, and of names that cannot stand side by side.
 
-#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
-
-mod common;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use common::{directory, file, link, listing, names, path, place, staging};
 use sealway_drop::fault::{Failure, Fault};
 use sealway_drop::names::{RelPath, Rules};
 use sealway_drop_transfer::dest::{Admission, Answer, Conflict, Destination, Error, Options, Placed, Skip, Staging};
 use sealway_drop_transfer::entry::Entry;
+
+use crate::common::{self, directory, file, link, listing, names, path, place, staging};
 
 fn with(conflict: Conflict) -> (tempfile::TempDir, Staging) {
     let work = tempfile::tempdir().unwrap();

@@ -1,14 +1,11 @@
 //! What is on the disk at the end of a transfer, and what the end says of it.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{directory, file, link, path, place, staging};
 use sealway_drop_transfer::dest::{Flush, Options, Placed, Skip};
+
+use crate::common::{directory, file, link, path, place, staging};
 
 fn in_memory(dir: &Path) -> bool {
     rustix::fs::statfs(dir).unwrap().f_type == 0x0102_1994

@@ -1,5 +1,4 @@
 //! What the tests of trees share.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -11,20 +10,20 @@ use sealway_drop_transfer::dest::{Admission, Destination, Error, Options, Placed
 use sealway_drop_transfer::entry::{Entry, Kind, Time};
 use sealway_drop_transfer::source::{Scan, ScanOptions, scan};
 
-pub const TRANSFER: [u8; 32] = [7; 32];
+pub(crate) const TRANSFER: [u8; 32] = [7; 32];
 
-pub fn path(text: &str) -> RelPath {
+pub(crate) fn path(text: &str) -> RelPath {
     RelPath::new(text.split('/'), Rules::POSIX).unwrap()
 }
 
-pub fn time(seconds: i64) -> Time {
+pub(crate) fn time(seconds: i64) -> Time {
     Time {
         seconds,
         nanoseconds: 5,
     }
 }
 
-pub fn file(name: &str, size: u64) -> Entry {
+pub(crate) fn file(name: &str, size: u64) -> Entry {
     Entry {
         path: path(name),
         kind: Kind::File { size, sparse: false },
@@ -33,7 +32,7 @@ pub fn file(name: &str, size: u64) -> Entry {
     }
 }
 
-pub fn directory(name: &str) -> Entry {
+pub(crate) fn directory(name: &str) -> Entry {
     Entry {
         path: path(name),
         kind: Kind::Directory,
@@ -42,7 +41,7 @@ pub fn directory(name: &str) -> Entry {
     }
 }
 
-pub fn link(name: &str, target: &str) -> Entry {
+pub(crate) fn link(name: &str, target: &str) -> Entry {
     let kind = Kind::Symlink {
         target: target.as_bytes().into(),
     };
@@ -54,24 +53,24 @@ pub fn link(name: &str, target: &str) -> Entry {
     }
 }
 
-pub fn staging(dir: &Path, options: Options) -> Staging {
+pub(crate) fn staging(dir: &Path, options: Options) -> Staging {
     Destination::open(dir, options).unwrap().staging(&TRANSFER).unwrap()
 }
 
 /// Admits and places a small file.
-pub fn place(staging: &Staging, id: u32, entry: &Entry, bytes: &[u8]) -> Result<Placed, Error> {
+pub(crate) fn place(staging: &Staging, id: u32, entry: &Entry, bytes: &[u8]) -> Result<Placed, Error> {
     match staging.admit(id, entry)? {
         Admission::Fetch { .. } => staging.place_small(id, entry, bytes),
         other => panic!("{} is {other:?}", entry.path),
     }
 }
 
-pub fn scan_all(dir: &Path) -> Scan {
+pub(crate) fn scan_all(dir: &Path) -> Scan {
     scan(&[dir.to_path_buf()], ScanOptions::default(), &mut |_| {}).unwrap()
 }
 
 /// Sends everything a scan found, as an engine would: small files whole, others by their extents in pieces.
-pub fn transfer(scan: &Scan, staging: &Staging) -> Vec<Admission> {
+pub(crate) fn transfer(scan: &Scan, staging: &Staging) -> Vec<Admission> {
     let mut admissions = Vec::new();
     for (id, entry) in (0..).zip(&scan.entries) {
         let admission = staging.admit(id, entry).unwrap();
@@ -106,7 +105,7 @@ pub fn transfer(scan: &Scan, staging: &Staging) -> Vec<Admission> {
 }
 
 /// Everything below a folder: kind, mode, time and content.
-pub fn listing(dir: &Path) -> BTreeMap<Vec<u8>, String> {
+pub(crate) fn listing(dir: &Path) -> BTreeMap<Vec<u8>, String> {
     let mut all = BTreeMap::new();
     let mut open = vec![dir.to_path_buf()];
     while let Some(at) = open.pop() {
@@ -131,7 +130,7 @@ pub fn listing(dir: &Path) -> BTreeMap<Vec<u8>, String> {
 }
 
 /// Names right in a folder.
-pub fn names(dir: &Path) -> Vec<String> {
+pub(crate) fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<_> = std::fs::read_dir(dir)
         .unwrap()
         .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
@@ -141,7 +140,7 @@ pub fn names(dir: &Path) -> Vec<String> {
 }
 
 /// As root every file can be opened; a thread without that right stands in for a user.
-pub fn unprivileged<T: Send>(run: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn unprivileged<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     use rustix::thread::CapabilitySet;
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {

@@ -1,17 +1,14 @@
 //! Nothing a peer sends, and nothing that is swapped meanwhile, leads out of the destination.
 
-#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
-
-mod common;
-
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use common::{directory, file, link, listing, names, path, place, staging};
 use sealway_drop::fault::{Failure, Fault};
 use sealway_drop_transfer::dest::{Admission, Conflict, Destination, Error, Options, Placed, Skip};
 use sealway_drop_transfer::entry::Entry;
+
+use crate::common::{self, directory, file, link, listing, names, path, place, staging};
 
 /// Both ways of opening, each in a folder next to one that must stay empty.
 fn contained(test: impl Fn(&Path, &Path, Options)) {

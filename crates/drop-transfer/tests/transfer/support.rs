@@ -1,7 +1,5 @@
 //! Two ends of a transfer in one process, over loopback.
 
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
-
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
@@ -11,7 +9,7 @@ use sealway_drop::Error;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::link::{Place, Setup, connect};
 use sealway_drop::names::RelPath;
-pub use sealway_drop::testing::*;
+pub(crate) use sealway_drop::testing::*;
 use sealway_drop_transfer::dest::{self, Answer, Existing};
 use sealway_drop_transfer::hashing::Hashing;
 use sealway_drop_transfer::progress::Progress;
@@ -21,7 +19,7 @@ use sealway_drop_transfer::source::{ScanOptions, scan};
 use zeroize::Zeroizing;
 
 /// Takes everything; conflicts get another name.
-pub struct Yes;
+pub(crate) struct Yes;
 
 impl Consent for Yes {
     fn accept(&self, _: &Offered) -> Result<(), String> {
@@ -35,12 +33,12 @@ impl Consent for Yes {
 
 /// How a test transfer goes.
 #[derive(Clone)]
-pub struct Case {
-    pub hashing: Hashing,
-    pub connections: u32,
-    pub conflict: dest::Conflict,
-    pub sender: Setup,
-    pub receiver: Setup,
+pub(crate) struct Case {
+    pub(crate) hashing: Hashing,
+    pub(crate) connections: u32,
+    pub(crate) conflict: dest::Conflict,
+    pub(crate) sender: Setup,
+    pub(crate) receiver: Setup,
 }
 
 impl Default for Case {
@@ -55,10 +53,10 @@ impl Default for Case {
     }
 }
 
-pub type Outcome = (Result<Summary, Error>, sealway_drop_transfer::progress::Snapshot);
+pub(crate) type Outcome = (Result<Summary, Error>, sealway_drop_transfer::progress::Snapshot);
 
 /// Starts a receiver that listens.
-pub fn receiver(case: &Case, listener: TcpListener, output: &Path, cancel: &Cancel) -> JoinHandle<Outcome> {
+pub(crate) fn receiver(case: &Case, listener: TcpListener, output: &Path, cancel: &Cancel) -> JoinHandle<Outcome> {
     let (case, output, cancel) = (case.clone(), output.to_owned(), cancel.clone());
     std::thread::spawn(move || {
         let progress = Progress::new();
@@ -79,7 +77,7 @@ pub fn receiver(case: &Case, listener: TcpListener, output: &Path, cancel: &Canc
 }
 
 /// Sends to an address.
-pub fn sender(case: &Case, to: &str, paths: &[PathBuf], cancel: &Cancel) -> Outcome {
+pub(crate) fn sender(case: &Case, to: &str, paths: &[PathBuf], cancel: &Cancel) -> Outcome {
     let progress = Progress::new();
     let options = send::Options {
         paths: paths.to_vec(),
@@ -105,7 +103,7 @@ pub fn sender(case: &Case, to: &str, paths: &[PathBuf], cancel: &Cancel) -> Outc
 }
 
 /// A whole transfer; both outcomes, sender first.
-pub fn transfer(case: &Case, paths: &[PathBuf], output: &Path) -> (Outcome, Outcome) {
+pub(crate) fn transfer(case: &Case, paths: &[PathBuf], output: &Path) -> (Outcome, Outcome) {
     let (listener, address) = listen();
     let cancel = Cancel::new();
     let receiver = receiver(case, listener, output, &cancel);

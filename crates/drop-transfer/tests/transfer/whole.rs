@@ -1,9 +1,5 @@
 //! Whole transfers over loopback.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
@@ -23,7 +19,8 @@ use sealway_drop::wire::control::{Body, Cause, Entries, Hello, Message, Offer, R
 use sealway_drop::wire::kind;
 use sealway_drop_transfer::entry::{Entry, Kind, Time};
 use sealway_drop_transfer::hashing::Hashing;
-use support::{Case, assert_same, content, strays, transfer, tree};
+
+use crate::support::{self, Case, assert_same, content, strays, transfer, tree};
 
 #[test]
 fn a_tree_arrives_as_it_was() {

@@ -1,9 +1,5 @@
 //! A sample of what is sent is hashed at both ends, and all of it with an end that knows no samples.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::FileExt;
@@ -25,7 +21,8 @@ use sealway_drop_transfer::content::{PIECE_HEADER, Piece, packed_header};
 use sealway_drop_transfer::entry::{Entry, Kind, Time};
 use sealway_drop_transfer::groups::{GROUP, GroupHash, GroupHasher};
 use sealway_drop_transfer::receive::Corrupt;
-use support::{Case, Outcome, content, listen, setup};
+
+use crate::support::{self, Case, Outcome, content, listen, setup};
 
 /// Long enough on a machine that has other things to do.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -1,9 +1,5 @@
 //! Disks that are full, and folders that are other disks.
 
-#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
-
-mod common;
-
 use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -11,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use common::{directory, file, names, staging};
 use sealway_drop::fault::{Failure, Fault};
 use sealway_drop_transfer::dest::{Admission, Destination, Error, Options, Skip, StagedFile, Staging};
 use sealway_drop_transfer::entry::Entry;
+
+use crate::common::{self, directory, file, names, staging};
 
 /// One test at a time: a program that one of them starts has, for a moment, the locks that the others hold.
 fn turn() -> MutexGuard<'static, ()> {

@@ -1,9 +1,5 @@
 //! Files that are mostly holes take the time of what they hold.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
@@ -20,7 +16,8 @@ use sealway_drop::wire::kind;
 use sealway_drop_transfer::entry::{Entry, Kind, Time};
 use sealway_drop_transfer::hashing::Hashing;
 use sealway_drop_transfer::receive::Corrupt;
-use support::{Case, content, listen, setup, strays, transfer};
+
+use crate::support::{self, Case, content, listen, setup, strays, transfer};
 
 /// Far more than the content takes on a busy machine, and far less than a TiB of zeros.
 const LIMIT: Duration = Duration::from_secs(100);

@@ -1,7 +1,5 @@
 //! Entries of a list as a peer sends them.
 
-#![allow(clippy::unwrap_used)]
-
 use proptest::prelude::*;
 use sealway_drop::names::{RelPath, Rules};
 use sealway_drop::testing::any_path;

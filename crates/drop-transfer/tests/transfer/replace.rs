@@ -1,15 +1,12 @@
 //! What an overwrite replaces, and what it does not.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use common::{file, link, names, path, place, staging};
 use sealway_drop_transfer::dest::{Admission, Conflict, Options, Placed};
+
+use crate::common::{file, link, names, path, place, staging};
 
 fn content(dir: &Path, name: &str) -> String {
     fs::read_to_string(dir.join(name)).unwrap()

@@ -1,18 +1,15 @@
 //! Transfers that are broken off and gone on with.
 
-#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
-
-mod common;
-
 use std::fs::{self, File};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{directory, file, listing, names, place, staging};
 use sealway_drop::fault::{Failure, Fault};
 use sealway_drop_transfer::dest::{Admission, Destination, Error, Options, StagedFile, Staging};
 use sealway_drop_transfer::entry::{Entry, Kind};
+
+use crate::common::{self, directory, file, listing, names, place, staging};
 
 const FOLDER: &str = ".sealway-partial-0707070707070707";
 

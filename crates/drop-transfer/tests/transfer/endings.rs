@@ -1,9 +1,5 @@
 //! However and whenever an end of a transfer ends, the other one ends soon, and says why.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::fs;
 use std::io::Read;
 use std::net::TcpListener;
@@ -25,7 +21,8 @@ use sealway_drop_transfer::dest::{self, Answer, Existing};
 use sealway_drop_transfer::hashing::Hashing;
 use sealway_drop_transfer::progress::Progress;
 use sealway_drop_transfer::receive::{self, Consent, Offered, receive};
-use support::{Case, Outcome, content, listen, setup};
+
+use crate::support::{self, Case, Outcome, content, listen, setup};
 
 /// What counts as soon on a machine that has other things to do.
 const SOON: Duration = Duration::from_secs(10);

@@ -1,19 +1,16 @@
 //! What a scan finds, and what it leaves out.
 
-#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
-
-mod common;
-
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use common::{directory, path, place, scan_all, unprivileged};
 use rustix::fs::{CWD, FileType, Mode};
 use sealway_drop::fault::{Failure, Fault};
 use sealway_drop_transfer::entry::Kind;
 use sealway_drop_transfer::source::{Error, Scan, ScanOptions, Skip, Totals, scan};
+
+use crate::common::{self, directory, path, place, scan_all, unprivileged};
 
 fn found(scan: &Scan) -> Vec<String> {
     scan.entries.iter().map(|entry| entry.path.to_string()).collect()

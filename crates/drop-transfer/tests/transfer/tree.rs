@@ -1,16 +1,13 @@
 //! Whole trees, from a scan to a destination.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use common::{listing, names, scan_all, staging, transfer};
 use sealway_drop_transfer::dest::{Admission, Conflict, Options, Placed};
+
+use crate::common::{listing, names, scan_all, staging, transfer};
 
 /// Files of several sizes, modes and times, an empty directory, one that may not be written to, links, a file with holes.
 fn make_tree(at: &Path) {
