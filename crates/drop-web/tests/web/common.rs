@@ -1,7 +1,5 @@
 //! A server in this process, and ways to ask it.
 
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
-
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -18,15 +16,15 @@ use sealway_drop_web::server::{Options, Server, Uploads, What};
 use sealway_drop_web::telling::{Download, Telling, Upload};
 
 /// How long anything may take.
-pub const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// Keeps what is told.
 #[derive(Default)]
-pub struct Heard {
-    pub sent: Mutex<Vec<Download>>,
-    pub received: Mutex<Vec<Upload>>,
-    pub refused: Mutex<Vec<String>>,
-    pub locked: Mutex<u32>,
+pub(crate) struct Heard {
+    pub(crate) sent: Mutex<Vec<Download>>,
+    pub(crate) received: Mutex<Vec<Upload>>,
+    pub(crate) refused: Mutex<Vec<String>>,
+    pub(crate) locked: Mutex<u32>,
 }
 
 impl Telling for Heard {
@@ -46,15 +44,15 @@ impl Telling for Heard {
 }
 
 /// What is started.
-pub struct Setup {
-    pub what: What,
-    pub tls: bool,
-    pub pin: Option<&'static str>,
-    pub names: Vec<String>,
+pub(crate) struct Setup {
+    pub(crate) what: What,
+    pub(crate) tls: bool,
+    pub(crate) pin: Option<&'static str>,
+    pub(crate) names: Vec<String>,
 }
 
 impl Setup {
-    pub fn share(folder: &Path) -> Setup {
+    pub(crate) fn share(folder: &Path) -> Setup {
         Setup::of(What::Share {
             paths: vec![folder.to_owned()],
             hidden: false,
@@ -62,7 +60,7 @@ impl Setup {
         })
     }
 
-    pub fn both(folder: &Path) -> Setup {
+    pub(crate) fn both(folder: &Path) -> Setup {
         Setup::of(What::Share {
             paths: vec![folder.to_owned()],
             hidden: false,
@@ -70,14 +68,14 @@ impl Setup {
         })
     }
 
-    pub fn receive(folder: &Path) -> Setup {
+    pub(crate) fn receive(folder: &Path) -> Setup {
         Setup::of(What::Receive {
             folder: folder.to_owned(),
             uploads: uploads(Conflict::Rename),
         })
     }
 
-    pub fn of(what: What) -> Setup {
+    pub(crate) fn of(what: What) -> Setup {
         Setup {
             what,
             tls: false,
@@ -86,11 +84,11 @@ impl Setup {
         }
     }
 
-    pub fn tls(self) -> Setup {
+    pub(crate) fn tls(self) -> Setup {
         Setup { tls: true, ..self }
     }
 
-    pub fn start(self) -> Running {
+    pub(crate) fn start(self) -> Running {
         let config = tempfile::tempdir().unwrap();
         let certificate = self.tls.then(|| Certificate::ours(Some(config.path()), &[]).unwrap());
         let pinned = certificate.as_ref().and_then(Certificate::pin);
@@ -121,7 +119,7 @@ impl Setup {
     }
 }
 
-pub fn uploads(conflict: Conflict) -> Uploads {
+pub(crate) fn uploads(conflict: Conflict) -> Uploads {
     Uploads {
         dest: dest::Options {
             conflict,
@@ -133,13 +131,13 @@ pub fn uploads(conflict: Conflict) -> Uploads {
 }
 
 /// A server that ends when this is dropped.
-pub struct Running {
-    pub address: SocketAddr,
-    pub link: String,
-    pub token: String,
-    pub pinned: Option<String>,
-    pub heard: Arc<Heard>,
-    pub config: tempfile::TempDir,
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    pub(crate) link: String,
+    pub(crate) token: String,
+    pub(crate) pinned: Option<String>,
+    pub(crate) heard: Arc<Heard>,
+    pub(crate) config: tempfile::TempDir,
     cancel: Cancel,
     thread: Option<JoinHandle<()>>,
 }
@@ -156,28 +154,28 @@ impl Drop for Running {
 
 /// An answer.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub head: String,
-    pub body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| {
             let (key, value) = line.split_once(": ")?;
             key.eq_ignore_ascii_case(name).then_some(value)
         })
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 }
 
 impl Running {
     /// Without TLS: one request on a connection of its own, as it is written, with a `Host` unless it has one.
-    pub fn raw(&self, line: &str, headers: &str, body: &[u8]) -> Answer {
+    pub(crate) fn raw(&self, line: &str, headers: &str, body: &[u8]) -> Answer {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         let host = if headers.to_ascii_lowercase().contains("host:") {
@@ -203,18 +201,18 @@ impl Running {
         }
     }
 
-    pub fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         self.raw(&format!("GET /{}/{path}", self.token), "", b"")
     }
 
-    pub fn put(&self, path: &str, headers: &str, body: &[u8]) -> Answer {
+    pub(crate) fn put(&self, path: &str, headers: &str, body: &[u8]) -> Answer {
         let headers = format!("Content-Length: {}\r\n{headers}", body.len());
         self.raw(&format!("PUT /{}/{path}", self.token), &headers, body)
     }
 }
 
 /// The standard output of a program that must end well.
-pub fn run(command: &mut Command) -> Vec<u8> {
+pub(crate) fn run(command: &mut Command) -> Vec<u8> {
     let output = command.output().unwrap();
     assert!(
         output.status.success(),
@@ -226,7 +224,7 @@ pub fn run(command: &mut Command) -> Vec<u8> {
 }
 
 /// Whether a program is there. Says so if not; with `SEALWAY_REQUIRE_PEERS=1` that is a failure.
-pub fn program(name: &str) -> Option<PathBuf> {
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path)
         .map(|folder| folder.join(name))
@@ -240,7 +238,7 @@ pub fn program(name: &str) -> Option<PathBuf> {
 }
 
 /// Waits for something.
-pub fn until(what: &str, mut is: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut is: impl FnMut() -> bool) {
     let end = Instant::now() + LIMIT;
     while !is() {
         assert!(Instant::now() < end, "{what} does not come");
@@ -249,7 +247,7 @@ pub fn until(what: &str, mut is: impl FnMut() -> bool) {
 }
 
 /// Bytes that look like nothing, the same each time.
-pub fn noise(len: usize) -> Vec<u8> {
+pub(crate) fn noise(len: usize) -> Vec<u8> {
     let mut state = 1u64;
     let mut bytes = Vec::with_capacity(len + 8);
     while bytes.len() < len {

@@ -1,14 +1,10 @@
 //! Downloads and uploads by curl, over TLS and without.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{LIMIT, Running, Setup, noise, program, run, until};
+use crate::common::{LIMIT, Running, Setup, noise, program, run, until};
 
 /// curl that speaks to this server alone.
 fn curl(server: &Running) -> Option<Command> {

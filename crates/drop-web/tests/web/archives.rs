@@ -1,15 +1,11 @@
 //! Folders as zip and tar, read by other programs.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Setup, noise, program, run};
+use crate::common::{Setup, noise, program, run};
 
 /// Many files in folders, with names of all kinds.
 fn folder() -> tempfile::TempDir {

@@ -1,16 +1,13 @@
 //! Who has no link, and who has one and wants more.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use common::{Setup, uploads};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use sealway_drop_transfer::dest::Conflict;
 use sealway_drop_web::server::What;
+
+use crate::common::{self, Setup, uploads};
 
 const SECRET: &str = "nobody may read this";
 

@@ -2,10 +2,6 @@
 //!
 //! Needs Chromium or Chrome on PATH. Without one the tests say so and pass, unless `SEALWAY_REQUIRE_PEERS=1` is set.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -14,9 +10,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{LIMIT, Running, Setup, noise, program, until};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
+
+use crate::common::{LIMIT, Running, Setup, noise, program, until};
 
 struct Browser {
     child: Child,
