@@ -1,7 +1,5 @@
 //! Changes on a connection of their own: what becomes of bad ends, at either side.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;

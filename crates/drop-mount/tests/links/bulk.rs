@@ -1,10 +1,5 @@
 //! Content on a connection of its own: what two good ends do, and what becomes of bad ones.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/slow.rs"]
-mod slow;
-
 use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -20,6 +15,8 @@ use sealway_drop_mount::bulk::{BulkTree, Link, OUTSTANDING, serve};
 use sealway_drop_mount::grpc::{GrpcTree, Handles, ServeOptions, serve_with};
 use sealway_drop_mount::local::{LocalOptions, LocalTree};
 use sealway_drop_mount::tree::{Call, Cancel, Chunk, MemoryTree, ReadRequest, RemoteTree, TreeError, TreePath};
+
+use crate::slow;
 
 /// Both ends of a data connection.
 fn pair() -> (Connection, Connection) {

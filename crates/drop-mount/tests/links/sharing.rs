@@ -1,7 +1,5 @@
 //! How a sharing ends, seen from the end that shows its folder; nothing is mounted.
 
-#![allow(clippy::unwrap_used)]
-
 use std::io::ErrorKind;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;

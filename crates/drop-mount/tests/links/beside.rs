@@ -1,14 +1,5 @@
 //! Direct connections that break: what was asked by them is done once, whichever way it comes.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/forwarder.rs"]
-mod forwarder;
-#[path = "support/slow.rs"]
-mod slow;
-#[path = "mount/support.rs"]
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -21,7 +12,6 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use forwarder::Forwarder;
 use sealway_drop::Error;
 use sealway_drop::cancel::Cancel;
 use sealway_drop::link::{Connected, Connection, Place, connect};
@@ -36,9 +26,11 @@ use sealway_drop_mount::fuse::{Mount, MountOptions};
 use sealway_drop_mount::grpc::{GrpcTree, Handles, ServeOptions, serve_with};
 use sealway_drop_mount::local::{LocalOptions, LocalTree, Own};
 use sealway_drop_mount::tree::{Access, Change, Changed, OpenHow, TreeError, TreePath};
-use slow::Slow;
-use support::can_mount;
 use tempfile::TempDir;
+
+use crate::forwarder::Forwarder;
+use crate::slow::Slow;
+use crate::support::can_mount;
 
 /// Numbers of the connections at the relay, for content and for changes, and of the first direct one.
 const CONTENT: u32 = 3;

@@ -1,7 +1,5 @@
 //! A tree over gRPC, in memory and over sealed records.
 
-#![allow(clippy::unwrap_used)]
-
 mod hostile;
 mod sealed;
 
