@@ -1,5 +1,6 @@
 //! NVIDIA's driver as the crate calls it, over a stand-in that computes what a GPU would and ends the process at the first call that
-//! is wrong: work that was not waited for, memory that is not wiped, whatever is not given back. A program of its own: it starts itself again for each library.
+//! is wrong: work that was not waited for, memory that is not wiped, whatever is not given back. A program of its own: it
+//! starts itself again for each library.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a panic is a failed test")]
