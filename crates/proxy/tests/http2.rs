@@ -1,4 +1,5 @@
 //! What a client of HTTP/2 may do to us: floods of frames, heads that grow, streams taken back, and words that are no HTTP/2.
+//! A program of its own, whose memory is looked at.
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -1,4 +1,5 @@
-//! What a server of XHTTP makes of single requests, and of strangers who make many.
+//! What a server of XHTTP makes of single requests, and of strangers who make many. A program of its own, whose memory is
+//! looked at.
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -1,4 +1,5 @@
 //! Transparent proxying with real rules of a real firewall: a client, a gateway and a server in network namespaces.
+//! A program of its own: it starts itself again in them.
 #![allow(clippy::unwrap_used)]
 
 mod guard;

@@ -13,7 +13,7 @@ mod dns;
 mod early;
 mod ends;
 mod grpc;
-#[path = "../sniffing/hello.rs"]
+#[path = "../engine/sniffing/hello.rs"]
 mod hello;
 #[path = "../common/inner.rs"]
 mod inner;

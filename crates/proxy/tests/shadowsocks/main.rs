@@ -1,4 +1,5 @@
-//! Shadowsocks: both roles, every method, and what comes of bytes that are not as they should be.
+//! Shadowsocks: both roles, every method, and what comes of bytes that are not as they should be. A program of its
+//! own, whose memory and descriptors are counted.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../common/mod.rs"]
