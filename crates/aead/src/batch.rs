@@ -60,4 +60,6 @@ pub use job::{Job, Status};
 pub use keys::{Keys, Slot};
 pub use report::Report;
 
+#[doc(hidden)]
+pub use crate::low::prefetch;
 pub use crate::low::{Lanes, Memory};

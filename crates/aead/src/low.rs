@@ -22,6 +22,7 @@
 use crate::cpu::HaveAvx512Ifma;
 
 pub(crate) mod portable;
+mod prefetch;
 #[cfg(any(test, not(feature = "aes")))]
 mod single;
 #[cfg_attr(
@@ -46,6 +47,7 @@ pub(crate) mod avx512;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 pub(crate) mod neon;
 
+pub use prefetch::prefetch;
 pub(crate) use types::{KeyWords, Keyring, MacRecord, Task, Text, Use, scrub_stack, wipe};
 pub use types::{Lanes, Memory};
 

@@ -81,7 +81,11 @@ impl<'a> Output<'a> {
 
     /// How many bytes there are.
     pub fn byte_count(&self) -> usize {
-        self.slices().map(<[u8]>::len).sum()
+        let (mut sum, mut at) = (0, self.first);
+        while let Some((len, next)) = self.side.run_len(at) {
+            (sum, at) = (sum + len, next);
+        }
+        sum
     }
 }
 

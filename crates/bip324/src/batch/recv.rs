@@ -7,7 +7,7 @@ use crate::{Error, HEADER_LEN, Kind, LENGTH_LEN, TAG_LEN};
 
 use super::ConnectionId;
 use super::crypt::{Crypt, Way, connection_of, slot_of};
-use super::sheet::{Finished, Place, Sheets};
+use super::sheet::{Finished, Place, Sheets, ask_ahead};
 use super::stock::{Stock, make_room};
 
 /// Most bytes that are reserved beyond those that have come.
@@ -236,6 +236,7 @@ impl RecvSide {
         let start = self.sheets.end().1;
         let (came, end) = (start + gap, start + gap + got);
         crypt.counters.bytes_received += got as u64;
+        ask_ahead(self.sheets.open_memory(crypt), came, got);
         let state = &mut self.states[index];
         if state.begun {
             let begun = &mut self.begun[index];

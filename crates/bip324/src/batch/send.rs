@@ -330,6 +330,13 @@ impl SendSide {
         Some((memory.get(run.start as usize..run.end as usize)?, run.next))
     }
 
+    /// The length of a run, and the number of the one after it.
+    #[inline]
+    pub(super) fn run_len(&self, run: u32) -> Option<(usize, u32)> {
+        let run = self.runs.get(run as usize)?;
+        Some(((run.end - run.start) as usize, run.next))
+    }
+
     #[cold]
     fn too_long(&self, got: usize) -> Error {
         let limit = CONTENTS_MAX.min(self.sheets.arena_len() - OVERHEAD);
