@@ -21,7 +21,9 @@ pub enum Entered {
 /// [`Refused::NoCode`] if it is empty; [`Refused::Mistyped`] where nobody can be asked again.
 pub fn entered(line: &str, source: Source) -> Result<Entered, Refused> {
     if line.is_empty() {
-        return Err(Refused::NoCode);
+        return Err(Refused::NoCode {
+            asked: source == Source::Typed,
+        });
     }
     match CodePhrase::parse(line) {
         Ok(code) => Ok(Entered::Code(code)),
@@ -55,7 +57,12 @@ mod tests {
     fn a_slip_is_asked_about_again_where_somebody_types_and_refused_elsewhere() {
         for source in [Source::Typed, Source::Read, Source::Given] {
             assert!(matches!(entered(GOOD, source), Ok(Entered::Code(_))), "{source:?}");
-            assert!(matches!(entered("", source), Err(Refused::NoCode)), "{source:?}");
+            let Err(none @ Refused::NoCode { .. }) = entered("", source) else {
+                panic!("{source:?}");
+            };
+            // Nobody is told to type where nobody can.
+            let hint = none.hint().unwrap_or_default();
+            assert_eq!(hint.contains("type it when asked"), source == Source::Typed, "{hint}");
             for line in [
                 "7-castle-lemon",
                 "castle-lemon-opera",

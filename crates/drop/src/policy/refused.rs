@@ -22,7 +22,10 @@ pub enum Refused {
     /// Ends meet at a relay by a code or by keys.
     RelayNeedsProof,
     /// No code was given.
-    NoCode,
+    NoCode {
+        /// Somebody was asked for it.
+        asked: bool,
+    },
     /// What was given is no code.
     Mistyped(CodeError),
     /// What is not sealed was not told where to go.
@@ -55,8 +58,9 @@ impl Refused {
             Refused::NobodyAccepts => "give --yes to take it without being asked",
             Refused::NobodyChooses => "give --conflict rename, skip or overwrite",
             Refused::RelayNeedsProof => "leave out --anyone",
-            Refused::NoCode => {
-                "type it when asked, write it to standard input, or set SEALWAY_CODE; or use --peer KEY or --anyone"
+            Refused::NoCode { asked: true } => "type it when asked, or set SEALWAY_CODE; or use --peer KEY or --anyone",
+            Refused::NoCode { asked: false } => {
+                "write it to standard input, or set SEALWAY_CODE; or use --peer KEY or --anyone"
             }
             Refused::PlainNowhere | Refused::PlainElsewhere => return None,
             Refused::Mistyped(_) => "type it as the sender shows it, such as 7-word-word-word",
@@ -84,7 +88,7 @@ impl fmt::Display for Refused {
                 f.write_str("there is no terminal to ask on what becomes of names that are taken")
             }
             Refused::RelayNeedsProof => f.write_str("a relay brings ends together by a code or by keys"),
-            Refused::NoCode => f.write_str("no code was given"),
+            Refused::NoCode { .. } => f.write_str("no code was given"),
             Refused::Mistyped(error) => error.fmt(f),
             Refused::PlainNowhere => f.write_str("--via grpc-plain needs --connect or --listen"),
             Refused::PlainElsewhere => {

@@ -165,6 +165,10 @@ fn where_nobody_can_be_asked_the_flag_that_decides_is_named() {
     for (words, says) in [
         (&["receive", "--output", "@out", "--listen", "127.0.0.1:0"][..], "--yes"),
         (
+            &["receive", "--output", "@out", "--yes", "--connect", "192.0.2.1:9"],
+            "hint: write it to standard input",
+        ),
+        (
             &[
                 "receive",
                 "--output",
@@ -329,6 +333,9 @@ fn a_code_in_place_of_a_folder_is_told_where_it_goes() {
             &["receive", "--yes", "--output", "7-castle-lemon-opera"],
             "`sealway receive`",
         ),
+        // Also where somebody would have to be asked, and nobody can be.
+        (&["receive", "7-castle-lemon-opera"], "`sealway receive`"),
+        (&["localsend", "--output", "7-castle-lemon-opera"], "`sealway receive`"),
         (&["send", "7-castle-lemon-opera"], "`sealway receive`"),
         (&["mount", "7-castle-lemmon-opera"], "`sealway mount MOUNTPOINT`"),
         (&["share", "7-castle-lemon-opera"], "`sealway mount MOUNTPOINT`"),
@@ -343,6 +350,7 @@ fn a_code_in_place_of_a_folder_is_told_where_it_goes() {
             said.contains("this looks like a code") && said.contains(hint),
             "{words:?} {said}"
         );
+        assert!(!said.contains("terminal"), "{words:?} {said}");
     }
     // Other names are no codes.
     for words in [

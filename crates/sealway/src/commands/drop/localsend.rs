@@ -15,7 +15,6 @@ use sealway_drop_localsend::receive::Receiver;
 use sealway_drop_localsend::send::{AskPin, What};
 use sealway_drop_localsend::server::{self, Options, Running};
 use sealway_drop_transfer::dest;
-use sealway_drop_transfer::taking::Taking;
 use tokio::runtime::Runtime;
 use zeroize::Zeroizing;
 
@@ -43,11 +42,8 @@ pub(crate) fn run(options: &Localsend) -> Result<Exit, Problem> {
         json: options.json,
     };
     let conflict = super::receive::conflict(options.conflict);
-    let taking = Taking::new(options.yes, conflict, std::io::stdin().is_terminal())?;
     let cancel = stop_on_signal()?;
-    if !options.output.exists() {
-        super::receive::make(&options.output, options.create, taking.asks, &cancel)?;
-    }
+    let taking = super::receive::taking(options.yes, conflict, (&options.output, options.create), &cancel)?;
     let settings = dest::Options {
         conflict: taking.conflict,
         hidden_in_home: options.hidden,

@@ -86,7 +86,14 @@ pub(super) struct Place {
 
 /// The folder that is received into.
 pub(super) fn place(options: &Receive, cancel: &Cancel) -> Result<Place, Problem> {
-    let taking = Taking::new(options.yes, conflict(options.conflict), std::io::stdin().is_terminal())?;
+    // Before anybody is asked to come: the folder must be there.
+    let output = options.folder.as_ref().unwrap_or(&options.output);
+    let taking = taking(
+        options.yes,
+        conflict(options.conflict),
+        (output, options.create),
+        cancel,
+    )?;
     let settings = dest::Options {
         conflict: taking.conflict,
         outside_symlinks: options.outside_links,
@@ -94,11 +101,6 @@ pub(super) fn place(options: &Receive, cancel: &Cancel) -> Result<Place, Problem
         fsync: options.fsync,
         ..dest::Options::default()
     };
-    // Before anybody is asked to come: the folder must be there.
-    let output = options.folder.as_ref().unwrap_or(&options.output);
-    if !output.exists() {
-        make(output, options.create, taking.asks, cancel)?;
-    }
     let destination = dest::Destination::open(output, settings).map_err(Error::from)?;
     Ok(Place {
         output: output.clone(),
@@ -106,6 +108,21 @@ pub(super) fn place(options: &Receive, cancel: &Cancel) -> Result<Place, Problem
         destination,
         asks: taking.asks,
     })
+}
+
+/// What is asked where `yes` and `conflict` were said. The folder is made, if it is not there and that is wanted (`create`). One that is not
+/// there, or is a code, is said first: whether somebody can be asked matters only for what else there is to do.
+pub(super) fn taking(
+    yes: bool,
+    conflict: Option<Conflict>,
+    (folder, create): (&Path, bool),
+    cancel: &Cancel,
+) -> Result<Taking, Problem> {
+    let taking = Taking::new(yes, conflict, std::io::stdin().is_terminal());
+    if !folder.exists() && (taking.is_ok() || !create) {
+        make(folder, create, taking.as_ref().is_ok_and(|taking| taking.asks), cancel)?;
+    }
+    Ok(taking?)
 }
 
 /// What is done where a name is taken, if that was said.
