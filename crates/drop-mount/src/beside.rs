@@ -3,14 +3,15 @@
 //! A session has at most a few, each of them for everything: reads and changes of this end, and those of the other one if it mounts too. What
 //! a record is says whose it is. They may break at any time. What was asked by one and not answered is asked again by another or by the
 //! connections at the relay: a read, as it changes nothing ([`Reads`]); a change under its number, by which the other end knows whether it has done
-//! it ([`Serving`]). One that takes all and says nothing is ended by the end that waits for answers. What the network drops TCP notices sooner;
-//! this is for a box on the way that goes on acknowledging, and for a program at the other end that hangs.
+//! it ([`Serving`]). What the network drops TCP notices. A box on the way that goes on acknowledging, and a program at the other end that
+//! hangs, it does not: so both ends say something every few seconds, and one that takes all and says nothing is ended.
 //!
 //! Whoever hears never waits for who answers, and nobody holds the sending side while a disk is read, so two ends that have much to say to each
 //! other cannot hold each other up.
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::Scope;
 use std::time::Duration;
@@ -24,8 +25,15 @@ use sealway_drop::link::{Connection, Reader};
 use sealway_drop::wire::kind;
 use sealway_drop::{Error, lock};
 
-/// How often it is looked within [`Beside::silence`] whether something has come.
+/// How often it is looked within [`Beside::silence`] whether something has come, and said that this end is there.
 const LOOKS: u32 = 4;
+
+/// So many times as long an end may be silent that has promised nothing to one that only serves: it mounts, and says something every two
+/// minutes in any version.
+const QUIET: u32 = 10;
+
+/// What is said so often. With it an end promises to go on; a pulse of any other kind promises nothing.
+const BEAT: &[u8] = &[1];
 
 /// What goes by the direct connections of a session.
 #[derive(Clone)]
@@ -38,7 +46,9 @@ pub struct Beside {
     pub content: Option<(Arc<dyn RemoteTree>, Arc<Handles>)>,
     /// What the other end may change.
     pub changes: Option<Arc<Serving>>,
-    /// How long the other end may say nothing while this one waits for an answer, until a quarter more; the connection is then ended. Default 20 s.
+    /// How long the other end may say nothing, until a quarter more, before the connection is ended. One of an older version is silent while it
+    /// asks for nothing: it may be while this end waits for no answer, ten times as long if this end only serves. This end says something four
+    /// times as often. Default 20 s.
     pub silence: Duration,
 }
 
@@ -63,6 +73,7 @@ impl Beside {
         let (line, mut reader) = Line::new(connection)?;
         let (line, requests, coming) = (Arc::new(line), Requests::default(), Coming::default());
         let broken = Mutex::new(None);
+        let (standing, over) = channel();
         let heard = std::thread::scope(|scope| {
             let (line, requests, coming) = (&line, &requests, &coming);
             let threads = Threads {
@@ -71,6 +82,7 @@ impl Beside {
                 broken: &broken,
             };
             let started = (|| {
+                threads.start("beside-beat", move || self.beat(line, &over))?;
                 if let Some((tree, handles)) = &self.content {
                     threads.start("beside-read", move || {
                         answer(line, requests, &**tree, handles, Some(Vec::new()))
@@ -91,6 +103,7 @@ impl Beside {
             })();
             let result = started.and_then(|()| self.hear(&mut reader, line.number, requests, coming));
             line.end();
+            drop(standing);
             requests.end();
             coming.end();
             // Nothing comes by it from here on.
@@ -116,14 +129,34 @@ impl Beside {
             || self.asked.as_ref().is_some_and(|asked| asked.waits(number))
     }
 
+    /// Says that this end is there, until it is over.
+    fn beat(&self, line: &Line, over: &Receiver<()>) -> Result<(), Error> {
+        loop {
+            line.say(kind::PULSE, 0, BEAT)?;
+            if over.recv_timeout(self.silence / LOOKS) != Err(RecvTimeoutError::Timeout) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// After so many looks in vain a connection is of no use; `None` while it may be silent. `promised`: by the other end, that it is not.
+    fn patience(&self, number: u32, promised: bool) -> Option<u32> {
+        let serves = self.reads.is_none() && self.asked.is_none();
+        match promised || self.waits(number) {
+            true => Some(LOOKS),
+            false => serves.then_some(QUIET * LOOKS),
+        }
+    }
+
     /// Waits for the next record, as long as that is to be expected.
-    fn wait(&self, reader: &Reader, number: u32) -> Result<(), Error> {
+    fn wait(&self, reader: &Reader, number: u32, promised: bool) -> Result<(), Error> {
         let mut silent = 0;
         while !reader.is_readable(self.silence / LOOKS)? {
             // What was asked just now has not waited yet: that look does not count.
-            silent = if self.waits(number) { silent + 1 } else { 0 };
-            if silent > LOOKS {
-                return Err(Error::network("waiting for an answer on a direct path")(
+            let patience = self.patience(number, promised);
+            silent = if patience.is_some() { silent + 1 } else { 0 };
+            if patience.is_some_and(|patience| silent > patience) {
+                return Err(Error::network("waiting for the other end on a direct path")(
                     ErrorKind::TimedOut.into(),
                 ));
             }
@@ -136,8 +169,9 @@ impl Beside {
         let pool = self.reads.as_ref().map(|reads| reads.pool.clone()).unwrap_or_default();
         // A record that has begun to come goes on coming.
         reader.wait_at_most(Some(self.silence))?;
+        let mut promised = false;
         loop {
-            self.wait(reader, number)?;
+            self.wait(reader, number, promised)?;
             let Some(record) = reader.next_owned(|_| pool.take())? else {
                 return Ok(());
             };
@@ -151,7 +185,7 @@ impl Beside {
                 kind::CHANGED if let Some(asked) = &self.asked => asked.came(tag, payload, number)?,
                 kind::READ | kind::CANCEL if self.content.is_some() => requests.hear(kind, tag, payload)?,
                 kind::CHANGE | kind::WRITE if self.changes.is_some() => coming.add(kind, tag, payload)?,
-                kind::PULSE => {}
+                kind::PULSE => promised |= payload == BEAT,
                 _ => return Err(Error::Protocol("a record that has no place on a direct connection")),
             }
             pool.give(record.buffer);

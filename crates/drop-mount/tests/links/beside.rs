@@ -1,5 +1,7 @@
 //! Direct connections that break: what was asked by them is done once, whichever way it comes.
 
+mod silence;
+
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -119,10 +121,20 @@ fn says(line: &mut Connection, (kind, number): (u8, u32), payload: &[u8]) {
     line.writer.flush().unwrap();
 }
 
+/// Kind, number and payload of the next record that is more than a sign of life.
+fn hears_any(line: &mut Connection) -> (u8, u32, Vec<u8>) {
+    loop {
+        let record = line.reader.next().unwrap().unwrap();
+        if record.kind != kind::PULSE {
+            return (record.kind, record.stream, record.payload.to_vec());
+        }
+    }
+}
+
 fn hears(line: &mut Connection) -> (u32, Result<Changed, TreeError>) {
-    let record = line.reader.next().unwrap().unwrap();
-    assert_eq!(record.kind, kind::CHANGED);
-    (record.stream, message::parse_answer(record.payload))
+    let (kind, number, payload) = hears_any(line);
+    assert_eq!(kind, kind::CHANGED);
+    (number, message::parse_answer(&payload))
 }
 
 fn append(handle: u64, data: &[u8]) -> Vec<u8> {
@@ -209,9 +221,9 @@ fn a_read_that_waits_for_its_disk_holds_up_no_change() {
         assert_eq!(hears(&mut direct).0, number);
     }
     go.send(()).unwrap();
-    let record = direct.reader.next().unwrap().unwrap();
+    let (kind, number, _) = hears_any(&mut direct);
     // The slow tree knows no such file.
-    assert_eq!((record.kind, record.stream), (kind::REFUSED, 7));
+    assert_eq!((kind, number), (kind::REFUSED, 7));
     drop(direct);
     assert!(matches!(running.join().unwrap(), Err(Error::Network { .. })));
 }
@@ -426,66 +438,4 @@ fn a_direct_path_that_breaks_under_load_is_not_noticed_by_programs() {
     assert!(left.0 + left.1 > 0, "nothing was left by a direct path");
     assert!(fs::read(source.join("parts")).unwrap() == parts, "the parts");
     assert!(!source.join("one").exists() && !source.join("other").exists());
-}
-
-/// The network says nothing of it: what is on its way by the path is asked for again when nothing has come for a while.
-#[test]
-fn a_direct_path_that_falls_silent_is_left_for_the_relay_and_nothing_is_lost() {
-    if !can_mount() {
-        return;
-    }
-    let mut mounted = Mounted::start();
-    let (at, source) = (mounted.at.path().to_owned(), mounted.served.folder.path().to_owned());
-    let large = content(16 << 20, 7);
-    fs::write(source.join("large"), &large).unwrap();
-    mounted.beside[0].silence = Duration::from_millis(200);
-    let (listener, address) = listen();
-    let forwarder = Forwarder::to(address);
-    let (mut near, mut far) = lines_by(&[DIRECT], listener, forwarder.address);
-    let ends = [(0, &mut near), (1, &mut far)]
-        .map(|(end, lines): (usize, &mut Lines)| runs(&mounted.beside[end], lines.remove(&DIRECT).unwrap()));
-    let load = Load::default();
-    let log = std::thread::scope(|scope| {
-        let log = scope.spawn(|| appends(&load, &at, &source));
-        let others = [
-            scope.spawn(|| names(&load, &at)),
-            scope.spawn(|| reads(&load, &at, &large)),
-        ];
-        load.goes_on_by(50);
-        forwarder.fall_silent();
-        // More than is on its way by then.
-        load.goes_on_by(50);
-        load.stop.store(true, SeqCst);
-        others.into_iter().for_each(|other| other.join().unwrap());
-        log.join().unwrap()
-    });
-    assert!(fs::read(source.join("log")).unwrap() == log, "the log");
-    let ours = mounted.beside[0].clone();
-    assert!(
-        ours.reads.unwrap().left() + ours.asked.unwrap().left() > 0,
-        "nothing was left by the path"
-    );
-    drop(forwarder);
-    for (_, running) in ends {
-        assert!(matches!(running.join().unwrap(), Err(Error::Network { .. })));
-    }
-}
-
-/// A path by which nothing is asked may be silent.
-#[test]
-fn a_direct_path_that_is_not_used_stays() {
-    let beside = Beside {
-        reads: Some(Arc::default()),
-        silence: Duration::from_millis(20),
-        ..Served::new().beside()
-    };
-    let (mut near, mut far) = lines(&[DIRECT]);
-    let (_stream, running) = runs(&beside, far.remove(&DIRECT).unwrap());
-    let mut direct = near.remove(&DIRECT).unwrap();
-    std::thread::sleep(Duration::from_millis(200));
-    let (handle, offset, len) = (1, 0, 5);
-    says(&mut direct, (kind::READ, 7), &Read { handle, offset, len }.encode());
-    assert_eq!(direct.reader.next().unwrap().unwrap().stream, 7);
-    drop(direct);
-    assert!(matches!(running.join().unwrap(), Err(Error::Network { .. })));
 }
