@@ -17,14 +17,13 @@ impl Settings {
     /// Reading the configuration has told, with the place, of everything in it that this engine does not have.
     ///
     /// # Errors
-    /// [`Error::Config`] for what a later version of the configuration may hold and this engine does not have.
+    /// [`Error::Config`] for a store or a node of `stats`, or a variable of the environment, that cannot be used.
     pub fn from_config(config: &Config) -> Result<Settings, Error> {
         let mut settings = Settings {
             domain_strategy: match config.routing.domain_strategy {
                 RoutingStrategy::AsIs => RouteByName::AsIs,
                 RoutingStrategy::IpIfNonMatch => RouteByName::IfNonMatch,
                 RoutingStrategy::IpOnDemand => RouteByName::OnDemand,
-                _ => return Err(Error::config("routing.domainStrategy", "not supported yet")),
             },
             access_log: access_log(&config.log.access),
             access_format: config.log.access_format,
@@ -67,17 +66,11 @@ impl Settings {
         let own = config.inbounds.iter().flat_map(config::Inbound::limits);
         settings.limits = own.filter(|(_, limits)| *limits != Limits::default()).collect();
         let mut levels: Vec<u32> = config.policy.listed().chain([0]).collect();
-        for (at, inbound) in config.inbounds.iter().enumerate() {
-            settings
-                .inbounds
-                .push(inbound::inbound(&format!("inbounds[{at}]"), inbound, &mut levels)?);
-        }
+        let inbounds = config.inbounds.iter();
+        settings.inbounds = inbounds.map(|one| inbound::inbound(one, &mut levels)).collect();
         let cone = Cone::from_environment()?;
-        for (at, outbound) in config.outbounds.iter().enumerate() {
-            settings
-                .outbounds
-                .push(outbound::outbound(&format!("outbounds[{at}]"), outbound, &cone)?);
-        }
+        let outbounds = config.outbounds.iter();
+        settings.outbounds = outbounds.map(|one| outbound::outbound(one, &cone)).collect();
         settings.rules = config.routing.rules.iter().map(rule).collect();
         settings.balancers = config.routing.balancers.clone();
         settings.observatory = config.observatory.clone();
@@ -107,27 +100,21 @@ impl Settings {
 impl Parts {
     /// The parts of a configuration with errors that are right themselves.
     pub fn from_draft(draft: &Draft) -> Parts {
-        // What cannot be made of them has been told by the reading.
-        let inbounds = draft.inbounds.iter().filter_map(|(at, one)| {
-            let made = inbound::inbound(&format!("inbounds[{at}]"), one, &mut Vec::new());
-            Some((*at, made.ok()?))
-        });
+        let inbounds = draft.inbounds.iter();
         let cone = Cone {
             full: true,
             base_key: None,
         };
-        let outbounds = draft.outbounds.iter().filter_map(|(at, one)| {
-            let made = outbound::outbound(&format!("outbounds[{at}]"), one, &cone);
-            Some((*at, made.ok()?))
-        });
+        let outbounds = draft.outbounds.iter();
+        let log = draft.log.as_ref();
         Parts {
-            inbounds: inbounds.collect(),
-            outbounds: outbounds.collect(),
-            access_log: draft
-                .log
-                .as_ref()
-                .map(|log| access_log(&log.access))
-                .unwrap_or_default(),
+            inbounds: inbounds
+                .map(|(at, one)| (*at, inbound::inbound(one, &mut Vec::new())))
+                .collect(),
+            outbounds: outbounds
+                .map(|(at, one)| (*at, outbound::outbound(one, &cone)))
+                .collect(),
+            access_log: log.map(|log| access_log(&log.access)).unwrap_or_default(),
         }
     }
 }

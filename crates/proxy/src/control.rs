@@ -26,7 +26,6 @@ pub use users::{OnlineUser, Show, UserName};
 ///
 /// The words are those of the family's management API, which panels look for.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum Refusal {
     /// There is an inbound or an outbound with this tag already.
     TagTaken(String),
@@ -96,7 +95,6 @@ impl From<Error> for Refusal {
 
 /// What a change of the whole configuration did to listeners: the places where inbounds listen, each with all of its sockets.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
 pub struct Changes {
     /// Listeners that were opened.
     pub opened: usize,

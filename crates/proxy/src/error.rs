@@ -12,7 +12,6 @@ pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> +
 
 /// An error of the proxy.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum Error {
     /// The configuration asks for something that cannot be done: where, and what is wrong.
     Config {
@@ -102,7 +101,6 @@ pub enum Error {
 
 /// Who answered in place of a REALITY server.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
 pub enum Answered {
     /// The site whose name was asked for, with a valid certificate.
     Site,
@@ -325,7 +323,6 @@ impl From<sealway_tls_tokio::Error> for Error {
             Own::Io(error) => error.into(),
             Own::Handshake(error) => error.into(),
             Own::Records(error) => error.into(),
-            other => Error::Tls(rustls::Error::General(other.to_string())),
         }
     }
 }

@@ -49,7 +49,6 @@ type Written = Option<SystemTime>;
 
 /// Why a file, or a list of it, cannot be had.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum GeoError {
     /// No folder has the file. Where it was looked for.
     Missing {

@@ -27,7 +27,6 @@ use sealway_route::names::NameSet;
 
 /// What a list of a geo file takes.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
 pub struct ListSize {
     /// The list as a condition names it, such as `geosite:cn@ads`.
     pub name: String,
@@ -246,14 +245,12 @@ impl Lists {
         names::build(place, conditions, self.current(), |list| self.number(Kind::Names, list))
     }
 
-    /// The addresses that one of the conditions at `place`, such as `routing.rules[0].ip`, holds for.
+    /// The addresses that one of the conditions holds for.
     ///
     /// # Errors
     /// [`Error::Config`] with the place of the condition that makes no set.
-    pub(crate) fn addresses(&self, place: &str, conditions: &[IpMatch]) -> Result<Addresses, Error> {
-        addresses::build(place, conditions, self.current(), |list| {
-            self.number(Kind::Networks, list)
-        })
+    pub(crate) fn addresses(&self, conditions: &[IpMatch]) -> Result<Addresses, Error> {
+        addresses::build(conditions, self.current(), |list| self.number(Kind::Networks, list))
     }
 
     /// Puts changed sets in the place of those of now, in one step. The state must be locked.

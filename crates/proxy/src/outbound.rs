@@ -78,7 +78,7 @@ fn protocol(
 ) -> Result<Box<dyn Protocol>, Error> {
     let clock = around.clock;
     Ok(match settings.protocol.clone() {
-        OutboundProtocol::Freedom(freedom) => Box::new(freedom::Freedom::new(place, freedom, dialer, around)?),
+        OutboundProtocol::Freedom(freedom) => Box::new(freedom::Freedom::new(freedom, dialer, around)?),
         OutboundProtocol::Blackhole { http } => Box::new(blackhole::Blackhole { http }),
         OutboundProtocol::Dns(dns) => Box::new(dns::Dns::new(place, dns, dialer, around)?),
         OutboundProtocol::Shadowsocks(to) => Box::new(shadowsocks::Shadowsocks::new(to, dialer, clock)),

@@ -32,7 +32,6 @@ pub(crate) use registry::People;
 
 /// Why somebody may not have another connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
 pub enum Refused {
     /// He has just been removed.
     Removed,

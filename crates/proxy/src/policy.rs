@@ -54,18 +54,18 @@ impl Final {
 ///
 /// # Errors
 /// [`Error::Config`] for a list of a geo file that cannot be had.
-pub(crate) fn finals(place: &str, rules: &[FinalRule], lists: &Lists) -> Result<Arc<[Final]>, Error> {
-    let make = |(at, rule): (usize, &FinalRule)| {
+pub(crate) fn finals(rules: &[FinalRule], lists: &Lists) -> Result<Arc<[Final]>, Error> {
+    let make = |rule: &FinalRule| {
         let ips = match rule.ips.as_slice() {
             [] => None,
-            some => Some(lists.addresses(&format!("{place}.settings.finalRules[{at}].ip"), some)?),
+            some => Some(lists.addresses(some)?),
         };
         Ok(Final {
             rule: rule.clone(),
             ips,
         })
     };
-    rules.iter().enumerate().map(make).collect()
+    rules.iter().map(make).collect()
 }
 
 /// What is checked just before dialling, after names have been resolved.
@@ -192,7 +192,7 @@ mod tests {
     fn final_rules_go_before_private_networks() {
         let home: SocketAddr = "192.168.1.5:80".parse().unwrap();
         let policy = |remote, rules: Vec<FinalRule>| DialPolicy {
-            rules: finals("", &rules, &Lists::default()).unwrap(),
+            rules: finals(&rules, &Lists::default()).unwrap(),
             remote,
             captured: false,
             neighbour: false,
@@ -265,7 +265,7 @@ mod tests {
         };
         let passes = |finally: Vec<FinalRule>, conditions: &[IpMatch], to: &str| {
             let policy = DialPolicy {
-                rules: finals("", &finally, &Lists::default()).unwrap(),
+                rules: finals(&finally, &Lists::default()).unwrap(),
                 remote: true,
                 captured: true,
                 neighbour: true,

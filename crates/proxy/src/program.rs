@@ -60,7 +60,6 @@ impl Programs {
             ProcessMatch::Folder(folder) => program.path.starts_with(folder.as_str()),
             ProcessMatch::OwnProcess => program.pid == std::process::id(),
             ProcessMatch::OwnProgram => self.own.as_ref() == Some(&program.path),
-            _ => false,
         })
     }
 }

@@ -68,7 +68,6 @@ pub(crate) fn question(traits: &Traits) -> Question<'_> {
 
 /// A condition that holds.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
 pub struct Held {
     /// The key of the configuration.
     pub key: &'static str,
@@ -98,7 +97,6 @@ pub enum Leads {
 
 /// What the rules decide.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
 pub struct Verdict {
     /// The number of the rule that decides, from 0. `None`: no rule fits, and the first outbound is taken.
     pub rule: Option<usize>,
@@ -192,7 +190,7 @@ impl Routes {
         let ips = |all: &[IpMatch]| {
             let ip: IpAddr = value.parse().ok()?;
             all.iter()
-                .position(|one| lists.addresses("", from_ref(one)).is_ok_and(|set| set.matches(ip)))
+                .position(|one| lists.addresses(from_ref(one)).is_ok_and(|set| set.matches(ip)))
         };
         match key {
             "domain" => rule

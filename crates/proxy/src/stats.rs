@@ -88,7 +88,6 @@ impl Traffic {
 
 /// How an outbound is, by what measuring it has shown.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
 pub struct Health {
     /// It answers.
     pub alive: bool,

@@ -4,7 +4,6 @@ use std::{fmt, io};
 
 /// Why a handshake or a stream failed. The connection is over.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum Error {
     /// The connection failed, or ended too early.
     Io(io::Error),

@@ -8,7 +8,6 @@ use sealway_aead::Fault;
 /// What one end says to the other before it gives up (RFC 8446 section 6): number and name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
-#[non_exhaustive]
 #[allow(missing_docs, reason = "the names are those of the RFC")]
 pub enum Alert {
     CloseNotify = 0,
@@ -46,7 +45,6 @@ impl Alert {
 
 /// Why a call failed. The connection is over.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
 pub enum Error {
     /// The peer sent what the protocol does not allow, or nothing that both can do.
     Peer {

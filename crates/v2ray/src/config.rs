@@ -174,7 +174,6 @@ pub struct Loaded {
 
 /// The parts of a configuration with errors that are right themselves. It must not be run: what protects may be missing.
 #[derive(Clone, Debug, Default)]
-#[non_exhaustive]
 pub struct Draft {
     /// What is logged, and where to.
     pub log: Option<Log>,
@@ -217,7 +216,6 @@ impl Loaded {
 
 /// A configuration in which every value is valid and every reference leads somewhere.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Config {
     /// What is logged, and where to.
     pub log: Log,

@@ -97,7 +97,6 @@ impl Protocol {
 
 /// Why a call failed.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
 pub enum Error {
     // The peer's fault.
     /// A field holds a value that the protocol forbids or that we do not speak.

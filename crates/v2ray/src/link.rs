@@ -102,7 +102,6 @@ impl From<String> for Credential {
 /// What a share link says. Texts are as the other end meant them, without percent-encoding; an empty one is the same as
 /// none.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
 pub struct Link {
     /// The protocol.
     pub scheme: Scheme,
@@ -134,7 +133,6 @@ pub struct Link {
 
 /// What came of turning an outbound into a link.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Made {
     /// The link.
     pub link: Link,
@@ -147,7 +145,6 @@ pub const MAX_LEN: usize = 64 << 10;
 
 /// Why a link could not be read, written or turned into an outbound. The fault is the user's.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum LinkError {
     /// A link of a protocol that is not supported yet.
     NotSupported {

@@ -31,7 +31,6 @@ pub const MAX_BYTES: usize = 32 << 10;
 
 /// A protocol that is recognised.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-#[non_exhaustive]
 pub enum Kind {
     /// HTTP/1.
     Http,

@@ -6,7 +6,6 @@ use sealway_v2ray::config::{self, SocksAuth};
 use sealway_v2ray::vless::fallback::Fallback;
 
 use super::{account, transport};
-use crate::Error;
 use crate::settings::*;
 
 /// Longest name of a unix socket that fits behind the leading zero byte of an abstract one.
@@ -92,7 +91,7 @@ fn shadowsocks_users(users: &config::ShadowsocksUsers, levels: &mut Vec<u32>) ->
     }
 }
 
-pub(super) fn inbound(place: &str, inbound: &config::Inbound, levels: &mut Vec<u32>) -> Result<Inbound, Error> {
+pub(super) fn inbound(inbound: &config::Inbound, levels: &mut Vec<u32>) -> Inbound {
     let listen = match &inbound.listen {
         config::Listen::Ip { ip: Some(ip), ports } => ports
             .iter()
@@ -100,7 +99,6 @@ pub(super) fn inbound(place: &str, inbound: &config::Inbound, levels: &mut Vec<u
             .collect(),
         config::Listen::Ip { ip: None, ports } => ports.iter().map(Listen::EveryAddress).collect(),
         config::Listen::Unix { name, mode } => vec![Listen::Unix(unix(name, *mode))],
-        _ => return Err(Error::config(format!("{place}.listen"), "not supported yet")),
     };
     let protocol = match &inbound.protocol {
         config::InboundProtocol::Dokodemo(door) => {
@@ -154,7 +152,6 @@ pub(super) fn inbound(place: &str, inbound: &config::Inbound, levels: &mut Vec<u
             users: vmess.users.iter().map(|one| user(one, levels)).collect(),
             secure_only: vmess.secure_only,
         }),
-        _ => return Err(Error::config(place, "not supported yet: this inbound protocol")),
     };
     let stream = &inbound.stream;
     let mut socket = transport::socket(stream);
@@ -166,12 +163,12 @@ pub(super) fn inbound(place: &str, inbound: &config::Inbound, levels: &mut Vec<u
             socket.transparent = Transparent::IfAllowed;
         }
     }
-    Ok(Inbound {
+    Inbound {
         tag: inbound.tag.clone(),
         listen,
         protocol,
         transport: ServerTransport {
-            kind: transport::kind(place, stream)?,
+            kind: transport::kind(stream),
             tls: stream.tls.as_deref().map(|tls| transport::server_tls(stream, tls)),
             reality: match &stream.reality {
                 Some(config::Reality::Server(reality)) => Some(Box::new(server_reality(reality))),
@@ -181,7 +178,7 @@ pub(super) fn inbound(place: &str, inbound: &config::Inbound, levels: &mut Vec<u
             accept_proxy_protocol: stream.accept_proxy_protocol || stream.sockopt.accept_proxy_protocol,
         },
         sniffing: inbound.sniffing.enabled.value.then(|| sniffing(&inbound.sniffing)),
-    })
+    }
 }
 
 fn sniffing(sniffing: &config::Sniffing) -> Sniffing {

@@ -13,7 +13,7 @@ fn server(server: &config::Server) -> (sealway_v2ray::Address, u16) {
     (server.address.clone(), server.port)
 }
 
-pub(super) fn outbound(place: &str, outbound: &config::Outbound, cone: &Cone) -> Result<Outbound, Error> {
+pub(super) fn outbound(outbound: &config::Outbound, cone: &Cone) -> Outbound {
     let proxy = |proxy: &config::ProxyOutbound| ProxyOut {
         server: server(&proxy.server),
         account: proxy.account.as_ref().map(account),
@@ -74,16 +74,14 @@ pub(super) fn outbound(place: &str, outbound: &config::Outbound, cone: &Cone) ->
                 Word::Chacha20Poly1305 => VmessSecurity::ChaCha20Poly1305,
                 Word::None => VmessSecurity::None,
                 Word::Zero => VmessSecurity::Zero,
-                _ => return Err(Error::config(place, "not supported yet: this security of VMess")),
             },
             authenticated_length: vmess.experiments.authenticated_length,
             no_end: vmess.experiments.no_termination_signal,
         }),
         config::OutboundProtocol::Socks(socks) => OutboundProtocol::Socks(proxy(socks)),
         config::OutboundProtocol::Http(http) => OutboundProtocol::Http(proxy(http)),
-        _ => return Err(Error::config(place, "not supported yet: this outbound protocol")),
     };
-    let mut transport = transport::client(place, &outbound.stream)?;
+    let mut transport = transport::client(&outbound.stream);
     if let Some(proxy) = &outbound.proxy {
         let through = Through {
             outbound: proxy.tag.value.clone(),
@@ -100,13 +98,13 @@ pub(super) fn outbound(place: &str, outbound: &config::Outbound, cone: &Cone) ->
             transport.kind = TransportKind::Raw;
         }
     }
-    Ok(Outbound {
+    Outbound {
         tag: outbound.tag.clone(),
         protocol,
         transport,
         send_through: outbound.send_through,
-        mux: mux(outbound, cone)?,
-    })
+        mux: mux(outbound, cone),
+    }
 }
 
 /// What Xray's environment says of datagrams.
@@ -141,7 +139,7 @@ const BASE_KEY: &str = "XRAY_XUDP_BASEKEY";
 /// Streams in one carrier where the configuration does not say it.
 const USUAL_CONCURRENCY: u16 = 8;
 
-fn mux(outbound: &config::Outbound, cone: &Cone) -> Result<MuxOut, Error> {
+fn mux(outbound: &config::Outbound, cone: &Cone) -> MuxOut {
     let asked = &outbound.mux;
     let mut mux = MuxOut {
         full_cone: cone.full,
@@ -149,7 +147,7 @@ fn mux(outbound: &config::Outbound, cone: &Cone) -> Result<MuxOut, Error> {
         ..MuxOut::default()
     };
     if !asked.enabled.value {
-        return Ok(mux);
+        return mux;
     }
     mux.streams = match u16::try_from(asked.concurrency) {
         Ok(0) => Some(USUAL_CONCURRENCY),
@@ -164,9 +162,8 @@ fn mux(outbound: &config::Outbound, cone: &Cone) -> Result<MuxOut, Error> {
         XudpProxyUdp443::Reject => MuxPort443::Reject,
         XudpProxyUdp443::Allow => MuxPort443::Allow,
         XudpProxyUdp443::Skip => MuxPort443::Skip,
-        _ => return Err(Error::config("mux.xudpProxyUDP443", "not supported yet")),
     };
-    Ok(mux)
+    mux
 }
 
 fn final_rule(rule: &config::FinalRule) -> FinalRule {

@@ -5,28 +5,21 @@ use std::time::Duration;
 use sealway_v2ray::config::{self, CertificateUsage, EarlyData, Pem, Stream, TlsVersion, Tproxy, Transport};
 use sealway_v2ray::xhttp::settings::Mode;
 
-use crate::Error;
 use crate::settings::*;
 
-pub(super) fn kind(place: &str, stream: &Stream) -> Result<TransportKind, Error> {
+pub(super) fn kind(stream: &Stream) -> TransportKind {
     let (upgrade, ws) = match &stream.transport {
-        Transport::Grpc(settings) => return Ok(TransportKind::Grpc(grpc(settings, stream))),
-        Transport::Raw => return Ok(TransportKind::Raw),
+        Transport::Grpc(settings) => return TransportKind::Grpc(grpc(settings, stream)),
+        Transport::Raw => return TransportKind::Raw,
         Transport::RawHttp(front) => {
-            return Ok(TransportKind::RawHttp(Front {
+            return TransportKind::RawHttp(Front {
                 request: front.request.clone(),
                 response: front.response.clone(),
-            }));
+            });
         }
         Transport::WebSocket(upgrade) => (upgrade, true),
         Transport::HttpUpgrade(upgrade) => (upgrade, false),
-        Transport::Xhttp(settings) => return Ok(TransportKind::Xhttp(Box::new(xhttp(place, stream, settings)?))),
-        _ => {
-            return Err(Error::config(
-                format!("{place}.streamSettings"),
-                "not supported yet: this transport",
-            ));
-        }
+        Transport::Xhttp(settings) => return TransportKind::Xhttp(Box::new(xhttp(stream, settings))),
     };
     let (early_data, early_data_header) = match &upgrade.early_data {
         None => (0, sealway_v2ray::ws::early::PROTOCOL_HEADER.into()),
@@ -41,24 +34,17 @@ pub(super) fn kind(place: &str, stream: &Stream) -> Result<TransportKind, Error>
         early_data_header,
         trusted_forwarded_for: trusted(stream),
     };
-    Ok(if ws {
-        TransportKind::WebSocket(http)
-    } else {
-        TransportKind::HttpUpgrade(http)
-    })
+    match ws {
+        true => TransportKind::WebSocket(http),
+        false => TransportKind::HttpUpgrade(http),
+    }
 }
 
-fn xhttp(place: &str, stream: &Stream, settings: &config::Xhttp) -> Result<Xhttp, Error> {
-    let download = match &stream.download {
-        None => None,
-        Some(download) => Some(XhttpDownload {
-            server: (download.address.clone(), download.port),
-            transport: client(
-                &format!("{place}.streamSettings.xhttpSettings.downloadSettings"),
-                &download.stream,
-            )?,
-        }),
-    };
+fn xhttp(stream: &Stream, settings: &config::Xhttp) -> Xhttp {
+    let download = stream.download.as_ref().map(|download| XhttpDownload {
+        server: (download.address.clone(), download.port),
+        transport: client(&download.stream),
+    });
     let mut http = settings.settings.clone();
     if matches!(stream.reality, Some(config::Reality::Client(_))) && http.mode == Mode::Auto {
         // No CDN is on the way of REALITY.
@@ -68,13 +54,13 @@ fn xhttp(place: &str, stream: &Stream, settings: &config::Xhttp) -> Result<Xhttp
             Mode::StreamOne
         };
     }
-    Ok(Xhttp {
+    Xhttp {
         http,
         // REALITY agrees on no application protocol: both ends take it for granted.
         http2: stream.reality.is_some() || stream.tls.as_ref().is_some_and(|tls| tls.alpn != ["http/1.1"]),
         trusted_forwarded_for: trusted(stream),
         download,
-    })
+    }
 }
 
 /// Headers whose presence says that X-Forwarded-For is to be believed.
@@ -118,8 +104,8 @@ fn user_agent(name: &str) -> &str {
 }
 
 /// What carries an outbound's protocol.
-pub(super) fn client(place: &str, stream: &Stream) -> Result<ClientTransport, Error> {
-    let mut kind = kind(place, stream)?;
+pub(super) fn client(stream: &Stream) -> ClientTransport {
+    let mut kind = kind(stream);
     let socket = socket(stream);
     let through = stream.sockopt.dialer_proxy.as_ref().map(|other| Through {
         outbound: other.value.clone(),
@@ -131,7 +117,7 @@ pub(super) fn client(place: &str, stream: &Stream) -> Result<ClientTransport, Er
         download.transport.socket = socket.clone();
         download.transport.through = through.clone();
     }
-    Ok(ClientTransport {
+    ClientTransport {
         kind,
         tls: stream.tls.as_deref().map(|tls| client_tls(stream, tls)),
         reality: match &stream.reality {
@@ -140,7 +126,7 @@ pub(super) fn client(place: &str, stream: &Stream) -> Result<ClientTransport, Er
         },
         socket,
         through,
-    })
+    }
 }
 
 fn pem(pem: &Pem) -> PemSource {

@@ -12,7 +12,6 @@ use crate::settings::{Balancer, Rule};
 
 /// A rule as others name it.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
 pub struct RuleName {
     /// Its name, or empty.
     pub name: String,
@@ -22,7 +21,6 @@ pub struct RuleName {
 
 /// Where a connection would go.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
 pub struct Routed {
     /// The name of the rule, or empty.
     pub rule: String,
@@ -34,7 +32,6 @@ pub struct Routed {
 
 /// What a balancer does.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
 pub struct BalancerState {
     /// The tag of the outbound that somebody wants every connection to take.
     pub wanted: Option<String>,

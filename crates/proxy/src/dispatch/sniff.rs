@@ -50,14 +50,13 @@ impl Sniffer {
     /// # Errors
     /// [`Error::Config`] for a list that makes no set.
     pub(crate) fn new(place: &str, settings: &settings::Sniffing, lists: &Lists) -> Result<Self, Error> {
-        let place = |key: &str| format!("{place}.sniffing.{key}");
         let domains_excluded = match settings.domains_excluded.as_slice() {
             [] => None,
-            some => Some(lists.names(&place("domainsExcluded"), some)?),
+            some => Some(lists.names(&format!("{place}.sniffing.domainsExcluded"), some)?),
         };
         let ips_excluded = match settings.ips_excluded.as_slice() {
             [] => None,
-            some => Some(lists.addresses(&place("ipsExcluded"), some)?),
+            some => Some(lists.addresses(some)?),
         };
         Ok(Sniffer {
             overrides: settings.overrides.clone(),

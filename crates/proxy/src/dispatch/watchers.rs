@@ -18,7 +18,6 @@ const MAX_WATCHERS: usize = 16;
 
 /// What was decided of a connection, or of the flow of datagrams to a target.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
 pub struct Decided {
     /// The tag of the inbound. Empty: none.
     pub inbound: String,
@@ -61,7 +60,6 @@ impl Decided {
 
 /// Why there is no next decision.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
 pub enum Missed {
     /// So many were made before the last ones were taken.
     TooMany(u64),

@@ -44,13 +44,13 @@ struct Filter {
 }
 
 impl Filter {
-    fn new(place: &str, settings: &DnsIps, keeps: bool, lists: &Lists) -> Result<Option<Filter>, Error> {
+    fn new(settings: &DnsIps, keeps: bool, lists: &Lists) -> Result<Option<Filter>, Error> {
         if settings.ips.is_empty() {
             return Ok(None);
         }
         let ips: Vec<_> = settings.ips.0.iter().map(|one| one.value.clone()).collect();
         Ok(Some(Filter {
-            ips: lists.addresses(place, &ips)?,
+            ips: lists.addresses(&ips)?,
             keeps,
             prefers: settings.prefer,
         }))
@@ -94,13 +94,8 @@ impl Server {
             [] => None,
             domains => Some(lists.names(&format!("{place}.domains"), domains)?),
         };
-        let expected = Filter::new(&format!("{place}.expectedIPs"), &settings.expected_ips, true, lists)?;
-        let unexpected = Filter::new(
-            &format!("{place}.unexpectedIPs"),
-            &settings.unexpected_ips,
-            false,
-            lists,
-        )?;
+        let expected = Filter::new(&settings.expected_ips, true, lists)?;
+        let unexpected = Filter::new(&settings.unexpected_ips, false, lists)?;
         // What must be so comes first: a preference chooses among what is left.
         let mut filters: Vec<Filter> = expected.into_iter().chain(unexpected).collect();
         filters.sort_by_key(|filter| filter.prefers);

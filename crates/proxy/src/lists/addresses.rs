@@ -90,7 +90,6 @@ impl Addresses {
 }
 
 pub(super) fn build(
-    place: &str,
     conditions: &[IpMatch],
     current: Current,
     list: impl Fn(&GeoList) -> Result<Number, Error>,
@@ -112,7 +111,6 @@ pub(super) fn build(
             IpMatch::Private(false) => groups.not_lists.private = true,
             IpMatch::List(named) => groups.lists.lists.push(list(named)?),
             IpMatch::NotList(named) => groups.not_lists.lists.push(list(named)?),
-            _ => return Err(Error::config(place, "a condition is not supported yet")),
         }
     }
     (groups.nets, groups.not_nets) = (nets.build(), not_nets.build());

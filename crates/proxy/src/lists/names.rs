@@ -54,7 +54,6 @@ pub(super) fn build(
                 lists.push(list(named)?);
                 continue;
             }
-            _ => return Err(Error::config(place, "a condition is not supported yet")),
         };
     }
     let own = own.build().map_err(|error| Error::config(place, error.to_string()))?;

@@ -10,7 +10,7 @@ use crate::settings::{Rule, Settings};
 fn one_condition_of_a_list_suffices() {
     let net = |text: &str| IpMatch::Net(text.parse().unwrap());
     let holds = |conditions: &[IpMatch], ip: &str| {
-        let set = Lists::default().addresses("x", conditions).unwrap();
+        let set = Lists::default().addresses(conditions).unwrap();
         set.matches(ip.parse().unwrap())
     };
     for (conditions, ip, wanted) in [
@@ -94,7 +94,7 @@ impl Place {
     }
 
     fn addresses(&self, text: &str) -> Result<Addresses, Error> {
-        self.lists.addresses("x", &self.rule(&format!(r#""ip": {text}"#)).ips)
+        self.lists.addresses(&self.rule(&format!(r#""ip": {text}"#)).ips)
     }
 }
 

@@ -68,14 +68,9 @@ pub(super) struct Freedom {
 impl Freedom {
     /// # Errors
     /// [`Error::Config`] for a list of a geo file that cannot be had.
-    pub(super) fn new(
-        place: &str,
-        settings: settings::Freedom,
-        dialer: Dialer,
-        around: &Surroundings,
-    ) -> Result<Self, Error> {
+    pub(super) fn new(settings: settings::Freedom, dialer: Dialer, around: &Surroundings) -> Result<Self, Error> {
         Ok(Freedom {
-            rules: finals(place, &settings.final_rules, &around.lists)?,
+            rules: finals(&settings.final_rules, &around.lists)?,
             settings,
             dialer,
             loops: Arc::clone(&around.loops),

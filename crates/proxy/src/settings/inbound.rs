@@ -161,7 +161,6 @@ pub struct NewUser {
 
 /// What a user is recognised by.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub enum NewAccount {
     /// VLESS: secret id, how the payload goes, and how much it is padded.
     Vless(UserId, Flow, Seed),

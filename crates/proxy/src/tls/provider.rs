@@ -15,8 +15,8 @@ use crate::settings::{CipherSuite, Curve};
 
 static USUAL: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
 
-fn suite(suite: CipherSuite) -> Option<Id> {
-    Some(match suite {
+fn suite(suite: CipherSuite) -> Id {
+    match suite {
         CipherSuite::Tls13Aes128Gcm => Id::TLS13_AES_128_GCM_SHA256,
         CipherSuite::Tls13Aes256Gcm => Id::TLS13_AES_256_GCM_SHA384,
         CipherSuite::Tls13Chacha20Poly1305 => Id::TLS13_CHACHA20_POLY1305_SHA256,
@@ -26,19 +26,17 @@ fn suite(suite: CipherSuite) -> Option<Id> {
         CipherSuite::EcdheRsaAes128Gcm => Id::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
         CipherSuite::EcdheRsaAes256Gcm => Id::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
         CipherSuite::EcdheRsaChacha20Poly1305 => Id::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
-        _ => return None,
-    })
+    }
 }
 
-fn group(curve: Curve) -> Option<NamedGroup> {
-    Some(match curve {
+fn group(curve: Curve) -> NamedGroup {
+    match curve {
         Curve::X25519 => NamedGroup::X25519,
         Curve::P256 => NamedGroup::secp256r1,
         Curve::P384 => NamedGroup::secp384r1,
         Curve::X25519MlKem768 => NamedGroup::X25519MLKEM768,
         Curve::Secp256r1MlKem768 => NamedGroup::secp256r1MLKEM768,
-        _ => return None,
-    })
+    }
 }
 
 /// Has the library gather entropy for its random numbers now, in a thread of its own.
@@ -63,7 +61,7 @@ pub(crate) fn provider(place: &str, suites: &[CipherSuite], groups: &[Curve]) ->
     let usual = &USUAL.cipher_suites;
     let named: Vec<SupportedCipherSuite> = suites
         .iter()
-        .filter_map(|one| usual.iter().find(|usual| Some(usual.suite()) == suite(*one)).copied())
+        .filter_map(|one| usual.iter().find(|usual| usual.suite() == suite(*one)).copied())
         .collect();
     let of = |list: &[SupportedCipherSuite], version: ProtocolVersion| -> Vec<SupportedCipherSuite> {
         list.iter()
@@ -83,7 +81,7 @@ pub(crate) fn provider(place: &str, suites: &[CipherSuite], groups: &[Curve]) ->
         let all = rustls::crypto::aws_lc_rs::ALL_KX_GROUPS;
         provider.kx_groups = groups
             .iter()
-            .filter_map(|one| all.iter().find(|known| Some(known.name()) == group(*one)).copied())
+            .filter_map(|one| all.iter().find(|known| known.name() == group(*one)).copied())
             .collect();
         if provider.kx_groups.len() != groups.len() {
             let place = format!("{place}.curvePreferences");

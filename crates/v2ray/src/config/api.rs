@@ -88,7 +88,6 @@ object! {
 
 /// The management API.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Api {
     /// The tag by which rules lead to it. Empty: none.
     pub tag: String,

@@ -62,7 +62,6 @@ object! {
 
 /// What an outbound costs beside others.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Cost {
     /// Whose tags it is about.
     pub pattern: CostMatch,
@@ -118,7 +117,6 @@ object! {
 
 /// How `leastLoad` chooses.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
 pub struct LeastLoad {
     /// How many outbounds connections are spread over. 0: as many as the baselines let through, or 1.
     pub expected: u16,
@@ -180,7 +178,6 @@ object! {
 
 /// A balancer.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Balancer {
     /// The name that rules have for it.
     pub tag: String,

@@ -134,7 +134,6 @@ pub struct Processes(pub Vec<ProcessMatch>);
 
 /// A program on this machine.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
 pub enum ProcessMatch {
     /// The name of its file.
     Name(String),

@@ -99,7 +99,6 @@ object! {
 
 /// Name resolution.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
 pub struct Dns {
     /// Servers to ask. Empty: the system's resolver.
     pub servers: Vec<DnsServer>,

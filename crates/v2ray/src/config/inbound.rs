@@ -16,7 +16,6 @@ use crate::problem::{At, Position};
 
 /// Where an inbound listens.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum Listen {
     /// On one listener a port.
     Ip {
@@ -112,7 +111,6 @@ object! {
 
 /// Where connections come in.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Inbound {
     /// The name for rules and counters. Empty: none. Otherwise no other inbound has it.
     pub tag: String,

@@ -69,7 +69,6 @@ object! {
 
 /// Numbers for whoever watches the server.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Metrics {
     /// The tag that rules lead to who asks by an inbound. Empty: none.
     pub tag: String,

@@ -69,7 +69,6 @@ pub fn is_private(ip: IpAddr) -> bool {
 
 /// A list in a geo file that a condition names. What is in it is known only to who has the file.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
 pub struct GeoList {
     /// The name of the file: `geosite.dat` and `geoip.dat`, or as written behind `ext:`.
     pub file: String,
@@ -120,7 +119,6 @@ pub struct IpMatches(pub Vec<At<IpMatch>>);
 
 /// One IP condition.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum IpMatch {
     /// An address of this network.
     Net(IpNet),
@@ -320,7 +318,6 @@ pub struct DomainMatches(pub Vec<At<DomainMatch>>);
 
 /// One domain condition. Texts are lower-case.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum DomainMatch {
     /// `full:` exactly this name.
     Full(String),
@@ -426,7 +423,6 @@ pub struct UserMatches(pub Vec<At<UserMatch>>);
 
 /// One user condition.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum UserMatch {
     /// The user's e-mail is this, in lower case.
     Email(String),

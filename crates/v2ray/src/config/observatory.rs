@@ -22,7 +22,6 @@ const MAX_SAMPLING: u16 = 1000;
 
 /// What is fetched to measure an outbound.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct ProbeUrl {
     /// By HTTPS.
     pub tls: bool,
@@ -105,7 +104,6 @@ object! {
 
 /// Outbounds are measured one after another.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Observatory {
     /// How the tags of the outbounds begin that are measured.
     pub subjects: Vec<String>,
@@ -174,7 +172,6 @@ object! {
 
 /// Outbounds are measured at times of chance.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct BurstObservatory {
     /// How the tags of the outbounds begin that are measured.
     pub subjects: Vec<String>,

@@ -29,7 +29,6 @@ texts! {
 
 /// The source address of outgoing connections.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
 pub enum SendThrough {
     /// This one.
     Address(IpAddr),
@@ -123,7 +122,6 @@ object! {
 
 /// Where connections go out.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Outbound {
     /// The name for rules and counters. Empty: none. Otherwise no other outbound has it.
     pub tag: String,

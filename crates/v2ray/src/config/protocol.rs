@@ -97,7 +97,6 @@ macro_rules! protocols {
 
         $(#[doc = $about])*
         #[derive(Clone, Debug, PartialEq)]
-        #[non_exhaustive]
         pub enum $Protocol {
             $( $(#[doc = $doc])* $Variant($Side), )*
         }

@@ -81,7 +81,6 @@ object! {
 
 /// REALITY, ready to be used.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum Reality {
     /// Of an inbound.
     Server(Box<RealityServer>),

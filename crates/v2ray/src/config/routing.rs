@@ -99,7 +99,6 @@ pub enum RuleTarget {
 
 /// A rule.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Rule {
     /// The name of the rule. Empty: none.
     pub name: String,
@@ -243,7 +242,6 @@ impl Rule {
 
 /// Which outbound a connection takes.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Routing {
     /// When rules about addresses make us resolve a name.
     pub domain_strategy: RoutingStrategy,

@@ -16,7 +16,6 @@ pub use download::Download;
 
 /// What carries the proxy protocol.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Stream {
     /// The transport.
     pub transport: Transport,

@@ -137,7 +137,6 @@ macro_rules! object {
     ) => {
         $(#[doc = $about])*
         #[derive(Clone, Debug, PartialEq)]
-        #[non_exhaustive]
         $vis struct $Name {
             $( $(#[doc = $doc])* pub $field: $Ty, )*
         }
@@ -208,7 +207,6 @@ macro_rules! words {
     ) => {
         $(#[doc = $about])*
         #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-        #[non_exhaustive]
         $vis enum $Name {
             $( $(#[doc = $doc])* $Variant, )*
         }

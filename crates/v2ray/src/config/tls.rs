@@ -154,7 +154,6 @@ impl Decode for Curves {
 
 /// TLS, ready to be used.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Tls {
     /// The name the server must prove to have. `None`: the address dialled.
     pub server_name: Option<String>,

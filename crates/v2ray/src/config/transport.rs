@@ -76,7 +76,6 @@ macro_rules! transports {
 
         /// A transport.
         #[derive(Clone, Debug, PartialEq)]
-        #[non_exhaustive]
         pub enum Transport {
             $( $(#[doc = $doc])* $Variant $(($Payload))?, )*
             /// Bytes as they are, behind a made-up HTTP request and response.

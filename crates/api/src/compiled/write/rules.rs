@@ -27,9 +27,8 @@ fn rule(given: &Rule) -> Result<RoutingRule, Refused> {
     };
     let domain = given.domains.iter().map(domain).collect::<Result<_, _>>()?;
     let users = given.users.0.iter().map(|one| match &one.value {
-        UserMatch::Email(email) => Ok(email.clone()),
-        UserMatch::Regexp(pattern) => Ok(format!("regexp:{}", pattern.as_str())),
-        _ => unsupported("such a condition about users in compiled form"),
+        UserMatch::Email(email) => email.clone(),
+        UserMatch::Regexp(pattern) => format!("regexp:{}", pattern.as_str()),
     });
     let processes = given.processes.0.iter().map(|one| match one {
         ProcessMatch::Name(text) | ProcessMatch::Path(text) | ProcessMatch::Folder(text) => Ok(text.clone()),
@@ -51,7 +50,7 @@ fn rule(given: &Rule) -> Result<RoutingRule, Refused> {
         local_port_list: ports(&given.local_ports),
         vless_route_list: ports(&given.vless_routes),
         networks: networks.collect(),
-        user_email: users.collect::<Result<_, _>>()?,
+        user_email: users.collect(),
         inbound_tag: given.inbound_tags.clone(),
         protocol: given.protocols.0.clone(),
         attributes: attributes

@@ -36,7 +36,6 @@ pub(crate) enum Condition {
 
 /// The conditions of a rule, the cheap ones first. The last two may need something found out.
 pub(super) fn conditions(at: usize, rule: &Rule, lists: &Lists) -> Result<Vec<Condition>, Error> {
-    let place = |key: &str| format!("routing.rules[{at}].{key}");
     let mut all = Vec::new();
     if !rule.systems.is_empty() {
         all.push(Condition::System(rule.systems.has(std::env::consts::OS)));
@@ -67,20 +66,19 @@ pub(super) fn conditions(at: usize, rule: &Rule, lists: &Lists) -> Result<Vec<Co
     if !rule.attributes.is_empty() {
         all.push(Condition::Attributes(rule.attributes.clone()));
     }
-    let addresses: [(&str, &[IpMatch], fn(Addresses) -> Condition); 2] = [
-        ("source", &rule.sources, Condition::Source),
-        ("localIP", &rule.locals, Condition::Local),
-    ];
-    for (key, conditions, make) in addresses {
+    let addresses: [(&[IpMatch], fn(Addresses) -> Condition); 2] =
+        [(&rule.sources, Condition::Source), (&rule.locals, Condition::Local)];
+    for (conditions, make) in addresses {
         if !conditions.is_empty() {
-            all.push(make(lists.addresses(&place(key), conditions)?));
+            all.push(make(lists.addresses(conditions)?));
         }
     }
     if !rule.domains.is_empty() {
-        all.push(Condition::Domain(lists.names(&place("domain"), &rule.domains)?));
+        let place = format!("routing.rules[{at}].domain");
+        all.push(Condition::Domain(lists.names(&place, &rule.domains)?));
     }
     if !rule.ips.is_empty() {
-        all.push(Condition::Address(lists.addresses(&place("ip"), &rule.ips)?));
+        all.push(Condition::Address(lists.addresses(&rule.ips)?));
     }
     if !rule.processes.is_empty() {
         all.push(Condition::Process(Programs::new(&rule.processes)));

@@ -227,7 +227,6 @@ impl DnsAddress {
 
 /// A DNS server.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct DnsServer {
     /// Where it is.
     pub address: DnsAddress,

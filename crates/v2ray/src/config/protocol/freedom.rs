@@ -116,7 +116,6 @@ object! {
 
 /// Cutting the first bytes of a connection into pieces.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
 pub struct Fragment {
     /// What is cut.
     pub packets: Packets,
@@ -196,7 +195,6 @@ object! {
 
 /// A datagram that is sent ahead of the first one.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
 pub struct Noise {
     /// What it holds.
     pub packet: NoisePacket,

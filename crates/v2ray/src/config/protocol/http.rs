@@ -68,7 +68,6 @@ object! {
 
 /// A SOCKS or HTTP server.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct ProxyOutbound {
     /// The server.
     pub server: Server,

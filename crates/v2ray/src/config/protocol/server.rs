@@ -38,7 +38,6 @@ pub(crate) use servers;
 
 /// A server to go through.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Server {
     /// Its address.
     pub address: Address,

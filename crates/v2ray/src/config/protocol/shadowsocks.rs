@@ -110,7 +110,6 @@ object! {
 
 /// A user of a Shadowsocks inbound.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct ShadowsocksUser {
     /// The key that the password stands for, and its method.
     pub key: Key,
@@ -137,7 +136,6 @@ pub enum ShadowsocksUsers {
 
 /// What a Shadowsocks inbound knows.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct ShadowsocksInbound {
     /// The users. Passwords and e-mails are unique.
     pub users: ShadowsocksUsers,
@@ -323,7 +321,6 @@ object! {
 
 /// A Shadowsocks server.
 #[derive(Clone, PartialEq)]
-#[non_exhaustive]
 pub struct ShadowsocksOutbound {
     /// The server.
     pub server: Server,

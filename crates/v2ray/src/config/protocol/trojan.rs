@@ -65,7 +65,6 @@ object! {
 
 /// A user of a Trojan inbound.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct TrojanUser {
     /// What the password becomes on the wire.
     pub key: Key,
@@ -81,7 +80,6 @@ pub struct TrojanUser {
 
 /// What a Trojan inbound knows.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct TrojanInbound {
     /// The users. Passwords and e-mails are unique.
     pub users: Vec<TrojanUser>,
@@ -185,7 +183,6 @@ object! {
 
 /// A Trojan server.
 #[derive(Clone, PartialEq)]
-#[non_exhaustive]
 pub struct TrojanOutbound {
     /// The server.
     pub server: Server,

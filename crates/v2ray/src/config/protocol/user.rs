@@ -13,7 +13,6 @@ use crate::problem::{At, Position};
 
 /// A user of an inbound.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct User {
     /// The secret id.
     pub id: UserId,

@@ -100,7 +100,6 @@ object! {
 
 /// A user of a VLESS inbound.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct VlessUser {
     /// Who it is.
     pub user: User,
@@ -112,7 +111,6 @@ pub struct VlessUser {
 
 /// What a VLESS inbound knows.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct VlessInbound {
     /// The users. Ids and e-mails are unique.
     pub users: Vec<VlessUser>,
@@ -271,7 +269,6 @@ object! {
 
 /// A VLESS server.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct VlessOutbound {
     /// The server.
     pub server: Server,
@@ -285,7 +282,6 @@ pub struct VlessOutbound {
 
 /// The flow xtls-rprx-vision of an outbound.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Vision {
     /// Datagrams to port 443 are carried.
     pub udp_443: bool,

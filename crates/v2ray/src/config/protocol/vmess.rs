@@ -91,7 +91,6 @@ object! {
 
 /// What a VMess inbound knows.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct VmessInbound {
     /// The users. Ids and e-mails are unique.
     pub users: Vec<User>,
@@ -189,7 +188,6 @@ object! {
 
 /// A VMess server.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct VmessOutbound {
     /// The server.
     pub server: Server,

@@ -23,7 +23,6 @@ const FINGERPRINTS: [&str; 11] = [
 
 /// REALITY of an outbound.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct RealityClient {
     /// The name to ask for. `None`: the address dialled.
     pub server_name: Option<String>,

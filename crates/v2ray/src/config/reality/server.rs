@@ -13,7 +13,6 @@ const USUAL_TIME_DIFF: Duration = Duration::from_secs(120);
 
 /// REALITY of an inbound.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct RealityServer {
     /// The server whose handshake is borrowed.
     pub target: FallbackDial,

@@ -9,7 +9,6 @@ use crate::json::{Data, Member, Value};
 
 /// Where a client asks for what comes down.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Download {
     /// The server.
     pub address: Address,

@@ -79,7 +79,6 @@ pub enum Pem {
 
 /// A certificate, and its key where its use needs one.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Certificate {
     /// The certificate and its chain.
     pub certificate: Pem,

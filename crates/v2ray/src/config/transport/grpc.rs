@@ -11,7 +11,6 @@ use crate::problem::At;
 
 /// gRPC, as its keys say it.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
 pub struct Grpc {
     /// The name of the service, or the path of its methods: see [`gun::Names`](crate::gun::Names).
     pub service_name: String,

@@ -71,7 +71,6 @@ object! {
 
 /// A request and a response that raw connections begin with.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
 pub struct Front {
     /// The request.
     pub request: front::Request,

@@ -27,7 +27,6 @@ pub enum EarlyData {
 
 /// A request that WebSocket or HTTPUpgrade begins with.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Upgrade {
     /// The path. It begins with a slash and has no `ed` in its query.
     pub path: String,

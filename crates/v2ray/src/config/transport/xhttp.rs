@@ -17,7 +17,6 @@ use crate::xhttp::xmux::Xmux;
 
 /// XHTTP.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Xhttp {
     /// What both ends agree on.
     pub settings: Settings,
