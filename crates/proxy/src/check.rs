@@ -14,7 +14,7 @@ use crate::engine::plan::Plan;
 use crate::files::{can_append, readers};
 use crate::lists::{ListSize, Lists};
 use crate::settings::{
-    AccessLog, Certificate, Inbound, Listen, Outbound, Parts, PemSource, SendThrough, Settings, Transparent, UnixName,
+    Certificate, Inbound, Listen, LogTarget, Outbound, Parts, Pem, SendThrough, Settings, Transparent, UnixName,
 };
 use crate::tls::build;
 use crate::{Error, inbound, listen, sockopt};
@@ -32,7 +32,7 @@ pub(crate) fn whole(settings: &Settings) -> Result<Vec<ListSize>, Vec<Error>> {
         return Err(found);
     }
     let mut settings = Settings {
-        access_log: AccessLog::Off,
+        access_log: LogTarget::Off,
         ..settings.clone()
     };
     let inbounds = settings.inbounds.iter_mut().flat_map(|one| one.transport.key_logs());
@@ -64,7 +64,7 @@ impl Parts {
     /// Each is an [`Error::Config`], or an [`Error::Listen`] for what may pass by itself.
     pub fn problems(&self) -> Vec<Error> {
         let mut found = Vec::new();
-        if let AccessLog::File(path) = &self.access_log
+        if let LogTarget::File(path) = &self.access_log
             && let Err(error) = can_append(path)
         {
             let what = format!("{} cannot be opened: {error}", path.display());
@@ -96,7 +96,7 @@ impl Parts {
         let mut found = Vec::new();
         for (place, certificates, entries) in inbounds.chain(outbounds) {
             for (i, Certificate { key, .. }) in certificates.iter().enumerate() {
-                let PemSource::File(path) = key else { continue };
+                let Pem::File(path) = key else { continue };
                 let Some(who) = readers(path, credentials) else {
                     continue;
                 };
@@ -131,7 +131,7 @@ fn of_inbound(place: &str, inbound: &Inbound) -> Vec<Error> {
                 asked.push(address.ip());
                 is_here(address.ip())
             }
-            Listen::Unix(UnixName::Path(path, _)) => folder_is_there(path),
+            Listen::Unix(UnixName::Path(path), _) => folder_is_there(path),
             _ => Ok(()),
         };
         if let Err(source) = on {
@@ -192,12 +192,12 @@ fn shared_ports(place: &str, inbound: &Inbound, taken: &mut Taken) -> Vec<Error>
         let address = match listen {
             Listen::Port(address) => *address,
             Listen::EveryAddress(port) => SocketAddr::from((std::net::Ipv6Addr::UNSPECIFIED, *port)),
-            Listen::Unix(_) if udp && !tcp => {
+            Listen::Unix(..) if udp && !tcp => {
                 let what = "a unix socket takes no datagrams here: listen on a port, or for tcp";
                 found.push(Error::config(format!("{place}.listen"), what));
                 continue;
             }
-            Listen::Unix(_) => continue,
+            Listen::Unix(..) => continue,
         };
         if address.port() == 0 {
             continue;

@@ -4,7 +4,7 @@ mod inbound;
 mod outbound;
 mod transport;
 
-use sealway_v2ray::config::{self, Config, Draft, LogTarget, Networks, Ports, RoutingStrategy, RuleTarget};
+use sealway_v2ray::config::{self, Config, Draft, Networks, Ports, RuleTarget};
 
 use crate::Error;
 use crate::settings::*;
@@ -20,19 +20,15 @@ impl Settings {
     /// [`Error::Config`] for a store or a node of `stats`, or a variable of the environment, that cannot be used.
     pub fn from_config(config: &Config) -> Result<Settings, Error> {
         let mut settings = Settings {
-            domain_strategy: match config.routing.domain_strategy {
-                RoutingStrategy::AsIs => RouteByName::AsIs,
-                RoutingStrategy::IpIfNonMatch => RouteByName::IfNonMatch,
-                RoutingStrategy::IpOnDemand => RouteByName::OnDemand,
-            },
-            access_log: access_log(&config.log.access),
+            domain_strategy: config.routing.domain_strategy,
+            access_log: config.log.access.clone(),
             access_format: config.log.access_format,
             access_rotation: Rotation::of(&config.log),
             mask_address: config.log.mask_address,
             dns: config.dns.clone(),
+            metrics: config.metrics.clone(),
             ..Settings::default()
         };
-        settings.metrics = config.metrics.as_ref().map(inbound::metrics);
         let tag = settings.metrics.iter().map(|metrics| metrics.tag.as_str());
         // Rules know the tag; the server puts in who answers there.
         settings.services = tag.filter(|tag| !tag.is_empty()).map(Service::nobody).collect();
@@ -114,7 +110,7 @@ impl Parts {
             outbounds: outbounds
                 .map(|(at, one)| (*at, outbound::outbound(one, &cone)))
                 .collect(),
-            access_log: log.map(|log| access_log(&log.access)).unwrap_or_default(),
+            access_log: log.map(|log| log.access.clone()).unwrap_or_default(),
         }
     }
 }
@@ -128,14 +124,6 @@ fn usage_store(store: &str, node: Option<&str>) -> Result<UsageStore, Error> {
             None => sealway_ledger::Node::of_machine(),
         },
     })
-}
-
-fn access_log(target: &LogTarget) -> AccessLog {
-    match target {
-        LogTarget::Off => AccessLog::Off,
-        LogTarget::Stdout => AccessLog::Stdout,
-        LogTarget::File(path) => AccessLog::File(path.into()),
-    }
 }
 
 fn ranges(ports: Option<&Ports>) -> Vec<(u16, u16)> {
@@ -179,13 +167,6 @@ fn rule(rule: &config::Rule) -> Rule {
         systems: rule.systems.clone(),
         outbound_tag,
         balancer_tag,
-    }
-}
-
-fn account(account: &config::Account) -> Account {
-    Account {
-        user: account.user.clone(),
-        pass: account.pass.clone(),
     }
 }
 

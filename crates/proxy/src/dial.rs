@@ -225,7 +225,7 @@ pub(crate) fn datagram_socket(from: IpAddr, options: &SocketOptions) -> io::Resu
 /// The address of a unix socket.
 pub(crate) fn unix_address(name: &UnixName) -> io::Result<std::os::unix::net::SocketAddr> {
     match name {
-        UnixName::Path(path, _) => std::os::unix::net::SocketAddr::from_pathname(path),
+        UnixName::Path(path) => std::os::unix::net::SocketAddr::from_pathname(path),
         UnixName::Abstract(name) => std::os::unix::net::SocketAddr::from_abstract_name(name),
     }
 }
@@ -233,7 +233,7 @@ pub(crate) fn unix_address(name: &UnixName) -> io::Result<std::os::unix::net::So
 /// What a unix socket is called in messages.
 pub(crate) fn unix_name(name: &UnixName) -> String {
     match name {
-        UnixName::Path(path, _) => path.display().to_string(),
+        UnixName::Path(path) => path.display().to_string(),
         UnixName::Abstract(name) => format!("@{}", String::from_utf8_lossy(name).trim_end_matches('\0')),
     }
 }

@@ -25,7 +25,7 @@ use crate::observe::Observer;
 use crate::outbound::{Outbound, Surroundings};
 use crate::resolver::Resolver;
 use crate::roads::{Roads, Ways};
-use crate::settings::{RouteByName, Settings};
+use crate::settings::{RoutingStrategy, Settings};
 use crate::stats::Stats;
 use crate::transport::{Accepted, Arrival, Many, TRANSPORT};
 
@@ -91,7 +91,7 @@ impl Engine {
             services: Vec::new(),
             missing: vec![Arc::new(Outbound::missing(""))],
             rules: &[],
-            by_name: RouteByName::AsIs,
+            by_name: RoutingStrategy::AsIs,
             balancers: &[],
             counted: false,
         };

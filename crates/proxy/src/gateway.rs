@@ -132,7 +132,7 @@ fn door(settings: &Settings, network: Network, v6: bool) -> Option<Door<'_>> {
             let at = match listen {
                 Listen::Port(at) => *at,
                 Listen::EveryAddress(port) => SocketAddr::from(([0; 16], *port)),
-                Listen::Unix(_) => return None,
+                Listen::Unix(..) => return None,
             };
             let any = at.ip().is_unspecified();
             let takes = at.is_ipv6() == v6 || any && at.is_ipv6() && !inbound.transport.socket.v6_only;

@@ -58,9 +58,9 @@ pub fn inherit(fd: OwnedFd) -> io::Result<Listen> {
             Listen::Port(ip)
         }
     } else if let (true, Some(path)) = (stream, address.as_pathname()) {
-        Listen::Unix(UnixName::Path(path.to_owned(), None))
+        Listen::Unix(UnixName::Path(path.to_owned()), None)
     } else if let (true, Some(name)) = (stream, address.as_abstract_namespace()) {
-        Listen::Unix(UnixName::Abstract(name.to_owned()))
+        Listen::Unix(UnixName::Abstract(name.to_owned()), None)
     } else {
         return Err(other("it has an address that no inbound can have"));
     };
@@ -88,7 +88,7 @@ pub(crate) fn take(listen: &Listen, stream: bool, tasks: usize) -> io::Result<Ve
     };
     let clone = || found.fd.try_clone();
     match (&found.at, stream) {
-        (Listen::Unix(_), _) => Ok(vec![Taken::Unix(UnixListener::from_std(clone()?.into())?)]),
+        (Listen::Unix(..), _) => Ok(vec![Taken::Unix(UnixListener::from_std(clone()?.into())?)]),
         (_, true) => (0..tasks)
             .map(|_| Ok(Taken::Tcp(TcpListener::from_std(clone()?.into())?)))
             .collect(),
@@ -99,7 +99,7 @@ pub(crate) fn take(listen: &Listen, stream: bool, tasks: usize) -> io::Result<Ve
 fn is_same(one: &Listen, other: &Listen) -> bool {
     match (one, other) {
         // The permissions are the service manager's.
-        (Listen::Unix(UnixName::Path(one, _)), Listen::Unix(UnixName::Path(other, _))) => one == other,
+        (Listen::Unix(one, _), Listen::Unix(other, _)) => one == other,
         _ => one == other,
     }
 }
@@ -140,8 +140,8 @@ mod tests {
         let path = folder.path().join("s");
         let unix = std::os::unix::net::UnixListener::bind(&path).unwrap();
         let at = inherit(unix.into()).unwrap();
-        assert_eq!(at, Listen::Unix(UnixName::Path(path.clone(), None)));
-        let with_mode = Listen::Unix(UnixName::Path(path, Some(0o600)));
+        assert_eq!(at, Listen::Unix(UnixName::Path(path.clone()), None));
+        let with_mode = Listen::Unix(UnixName::Path(path), Some(0o600));
         assert!(matches!(take(&with_mode, true, 4).unwrap()[..], [Taken::Unix(_)]));
         let udp = StdUdp::bind("127.0.0.1:0").unwrap();
         let at = inherit(udp.into()).unwrap();

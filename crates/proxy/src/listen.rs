@@ -31,7 +31,7 @@ pub(crate) fn name(listen: &Listen) -> String {
     match listen {
         Listen::Port(address) => address.to_string(),
         Listen::EveryAddress(port) => format!("port {port} of every address"),
-        Listen::Unix(name) => unix_name(name),
+        Listen::Unix(name, _) => unix_name(name),
     }
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn bind(listen: &Listen, options: &SocketOptions, wanted: Wanted) -> 
         Ok(asked && bound.len() == before)
     };
     // A unix socket takes streams also where datagrams are asked for beside them.
-    let is_unix = matches!(listen, Listen::Unix(_));
+    let is_unix = matches!(listen, Listen::Unix(..));
     let tcp = take(wanted.tcp, true)?;
     let udp = match is_unix {
         true => wanted.udp,
@@ -90,11 +90,11 @@ impl From<Taken> for Bound {
 fn bind_new(listen: &Listen, options: &SocketOptions, wanted: Wanted) -> io::Result<Vec<Bound>> {
     let Wanted { tcp, udp, .. } = wanted;
     let address = match listen {
-        Listen::Unix(_) if udp && !tcp => {
+        Listen::Unix(..) if udp && !tcp => {
             let what = "a unix socket takes no datagrams here: listen on a port, or for tcp";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
-        Listen::Unix(name) => return bind_unix(name).map(|(unix, file)| vec![Bound::Unix(unix, file)]),
+        Listen::Unix(name, mode) => return bind_unix(name, *mode).map(|(unix, file)| vec![Bound::Unix(unix, file)]),
         Listen::Port(address) => *address,
         Listen::EveryAddress(port) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, *port)),
     };
@@ -182,12 +182,9 @@ pub(crate) struct SocketFile {
 }
 
 impl SocketFile {
-    /// Gives the socket the permissions that its name asks for.
-    pub(crate) fn permit(&self, name: &UnixName) -> io::Result<()> {
-        match name {
-            UnixName::Path(_, Some(mode)) => std::fs::set_permissions(&self.path, Permissions::from_mode(*mode)),
-            _ => Ok(()),
-        }
+    /// Gives the socket these permissions.
+    pub(crate) fn permit(&self, mode: u32) -> io::Result<()> {
+        std::fs::set_permissions(&self.path, Permissions::from_mode(mode))
     }
 }
 
@@ -242,8 +239,8 @@ fn is_abandoned(path: &Path) -> io::Result<bool> {
     Ok(answer.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused))
 }
 
-fn bind_unix(name: &UnixName) -> io::Result<(UnixListener, Option<SocketFile>)> {
-    let UnixName::Path(path, mode) = name else {
+fn bind_unix(name: &UnixName, mode: Option<u32>) -> io::Result<(UnixListener, Option<SocketFile>)> {
+    let UnixName::Path(path) = name else {
         return listen_unix(name).map(|listener| (listener, None));
     };
     let (lock, locked) = lock(path)?;
@@ -266,7 +263,7 @@ fn bind_unix(name: &UnixName) -> io::Result<(UnixListener, Option<SocketFile>)> 
         }
         let listener = listen_unix(name)?;
         if let Some(mode) = mode {
-            std::fs::set_permissions(path, Permissions::from_mode(*mode))?;
+            std::fs::set_permissions(path, Permissions::from_mode(mode))?;
         }
         Ok(listener)
     };

@@ -365,5 +365,24 @@ impl Reality {
     }
 }
 
+/// What tests begin with: the target is this port here.
+#[cfg(test)]
+pub(crate) fn to_port(port: u16) -> ServerReality {
+    ServerReality {
+        target: crate::settings::FallbackDial::Local(port),
+        xver: 0,
+        server_names: vec!["a.test".to_owned()],
+        private_key: Secret([1; 32]),
+        short_ids: vec![[0; 8]],
+        min_client_version: None,
+        max_client_version: None,
+        max_time_diff: None,
+        mldsa65_seed: None,
+        limit_upload: None,
+        limit_download: None,
+        key_log: None,
+    }
+}
+
 #[cfg(test)]
 mod tests;

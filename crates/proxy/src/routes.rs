@@ -10,7 +10,7 @@ use sealway_v2ray::Destination;
 use crate::Error;
 use crate::dispatch::{Lead, Question};
 use crate::engine::Engine;
-use crate::settings::{AccessLog, IpMatch, Rule, Settings};
+use crate::settings::{IpMatch, LogTarget, Rule, Settings};
 
 /// What a connection would be known by.
 #[derive(Clone, Debug)]
@@ -124,7 +124,7 @@ impl Routes {
     pub fn new(settings: &Settings) -> Result<Routes, Error> {
         let settings = Settings {
             inbounds: Vec::new(),
-            access_log: AccessLog::Off,
+            access_log: LogTarget::Off,
             observatory: None,
             burst: None,
             ..settings.clone()

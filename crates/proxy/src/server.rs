@@ -12,7 +12,7 @@ use crate::keeper::Keeper;
 use crate::listen::{self, Wanted};
 use crate::lists::ListSize;
 use crate::monitor::Monitor;
-use crate::settings::{Metrics, Settings, SocketOptions};
+use crate::settings::{Listen, Metrics, Settings, SocketOptions};
 use crate::stats::Stats;
 use crate::{Error, check};
 
@@ -122,6 +122,7 @@ fn watch(monitor: &Arc<Monitor>, settings: Option<&Metrics>) -> Result<JoinSet<(
         beside: false,
     };
     if let Some(listen) = settings.and_then(|metrics| metrics.listen.as_ref()) {
+        let listen = &Listen::from(listen);
         let sockets = listen::bind(listen, &SocketOptions::default(), wanted).map_err(|source| Error::Listen {
             place: "metrics.listen".to_owned(),
             on: listen::name(listen),

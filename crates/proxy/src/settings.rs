@@ -1,10 +1,8 @@
 //! What a server is to do, as plain values. Everything that can be wrong about text has been found before.
 
-mod dial;
 mod inbound;
 mod outbound;
 mod packed;
-mod reality;
 mod service;
 mod transport;
 mod users;
@@ -14,32 +12,29 @@ use std::time::Duration;
 
 pub use crate::log::Rotation;
 pub use sealway_v2ray::config::{
-    AccessFormat, Attributes, Balancer, BalancerKind, BurstObservatory, Cost, CostMatch, Dns, DnsAction, DnsAddress,
-    DnsIps, DnsNetwork, DnsRule, DnsServer, DnsTransport, DomainMatch, FakePool, Fragment, HostAnswer, IpMatch,
-    LeastLoad, Limits, MaskAddress, Noise, NoisePacket, NoiseTo, NonIpQuery, Observatory, Override, Packets,
-    ProbeMethod, ProbeUrl, ProcessMatch, Processes, Protocols, QueryStrategy, SendThrough, Systems, UserMatch,
-    UserMatches,
+    AccessFormat, Account, Attributes, Balancer, BalancerKind, BurstObservatory, ClientReality, Cost, CostMatch, Dns,
+    DnsAction, DnsAddress, DnsIps, DnsNetwork, DnsRule, DnsServer, DnsTransport, DomainMatch, FakePool, FallbackDial,
+    FallbackTarget, Fragment, Front, HostAnswer, IpMatch, LeastLoad, Limits, LogTarget, MaskAddress, Metrics, Noise,
+    NoisePacket, NoiseTo, NonIpQuery, Observatory, Override, Packets, Pem, ProbeMethod, ProbeUrl, ProcessMatch,
+    Processes, Protocols, QueryStrategy, RoutingStrategy, Secret, SendThrough, ServerReality, Systems, ThrottledAfter,
+    UnixName, UserMatch, UserMatches, VmessSecurity,
 };
 
 pub use sealway_v2ray::xhttp::settings::Span;
 
-pub use dial::{FallbackDial, UnixName};
 pub use inbound::{
-    Account, Capture, Dokodemo, FallbackTarget, HttpProxy, Inbound, InboundProtocol, Listen, NewAccount, NewUser,
-    ShadowsocksIn, ShadowsocksUser, ShadowsocksUsers, Sniffing, Socks, TrojanIn, TrojanUser, User, VlessIn, VlessUser,
-    VmessIn,
+    Capture, Dokodemo, HttpProxy, Inbound, InboundProtocol, Listen, NewAccount, NewUser, ShadowsocksIn,
+    ShadowsocksUser, ShadowsocksUsers, Sniffing, Socks, TrojanIn, TrojanUser, User, VlessIn, VlessUser, VmessIn,
 };
 pub use outbound::{
     DnsOut, FinalRule, Freedom, MuxDatagrams, MuxOut, MuxPort443, Outbound, OutboundProtocol, ProxyOut, ShadowsocksOut,
-    TrojanOut, Vision, VlessOut, VmessOut, VmessSecurity,
+    TrojanOut, Vision, VlessOut, VmessOut,
 };
 pub use packed::{Pack, Packed, Packer, Unpacker};
-pub use reality::{ClientReality, Secret, ServerReality, ThrottledAfter};
 pub use service::Service;
 pub use transport::{
-    Certificate, CipherSuite, ClientTls, ClientTransport, Curve, DomainStrategy, Families, Front, Grpc, PemSource,
-    ServerTls, ServerTransport, SocketOptions, Through, Transparent, TransportKind, Upgrade, Versions, Xhttp,
-    XhttpDownload,
+    Certificate, CipherSuite, ClientTls, ClientTransport, Curve, DomainStrategy, Families, Grpc, ServerTls,
+    ServerTransport, SocketOptions, Through, Transparent, TransportKind, Upgrade, Versions, Xhttp, XhttpDownload,
 };
 
 /// A whole server.
@@ -60,7 +55,7 @@ pub struct Settings {
     /// Measuring outbounds many times each, for balancers.
     pub burst: Option<BurstObservatory>,
     /// When rules by address look up names.
-    pub domain_strategy: RouteByName,
+    pub domain_strategy: RoutingStrategy,
     /// Folders that geo files are looked for in, in this order. Empty: [`geo::folders`](crate::geo::folders).
     pub geo_folders: Vec<PathBuf>,
     /// Time limits and counters by user level; level 0 is used where a level is missing.
@@ -72,7 +67,7 @@ pub struct Settings {
     /// Which counters of the whole are kept.
     pub counters: SystemCounters,
     /// Where accepted and refused connections are written; none by default.
-    pub access_log: AccessLog,
+    pub access_log: LogTarget,
     /// What lines of the access log look like.
     pub access_format: AccessFormat,
     /// When a file of the access log is begun anew, beside being told to. Never by default.
@@ -85,20 +80,9 @@ pub struct Settings {
     pub metrics: Option<Metrics>,
 }
 
-/// Numbers for whoever watches a server.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Metrics {
-    /// Where they are asked for.
-    pub listen: Option<Listen>,
-    /// The tag that rules lead to who asks by an inbound. Empty: none.
-    pub tag: String,
-    /// The bytes of each user are told, of 10,000 at most.
-    pub users: bool,
-}
-
 impl Settings {
     /// Every certificate, key and authority, to say where relative paths start.
-    pub fn pem_sources(&mut self) -> impl Iterator<Item = &mut PemSource> {
+    pub fn pem_sources(&mut self) -> impl Iterator<Item = &mut Pem> {
         pem_sources(self.inbounds.iter_mut(), self.outbounds.iter_mut())
     }
 }
@@ -111,7 +95,7 @@ pub struct Parts {
     /// Outbounds, with their places in the list.
     pub outbounds: Vec<(usize, Outbound)>,
     /// Where accepted and refused connections are written.
-    pub access_log: AccessLog,
+    pub access_log: LogTarget,
 }
 
 impl From<&Settings> for Parts {
@@ -126,7 +110,7 @@ impl From<&Settings> for Parts {
 
 impl Parts {
     /// As [`Settings::pem_sources`].
-    pub fn pem_sources(&mut self) -> impl Iterator<Item = &mut PemSource> {
+    pub fn pem_sources(&mut self) -> impl Iterator<Item = &mut Pem> {
         pem_sources(
             self.inbounds.iter_mut().map(|(_, one)| one),
             self.outbounds.iter_mut().map(|(_, one)| one),
@@ -137,7 +121,7 @@ impl Parts {
 fn pem_sources<'a>(
     inbounds: impl Iterator<Item = &'a mut Inbound>,
     outbounds: impl Iterator<Item = &'a mut Outbound>,
-) -> impl Iterator<Item = &'a mut PemSource> {
+) -> impl Iterator<Item = &'a mut Pem> {
     let inbounds = inbounds.filter_map(|one| one.transport.tls.as_mut());
     let outbounds = outbounds.flat_map(|one| one.transport.tls_mut());
     inbounds
@@ -216,30 +200,6 @@ pub struct SystemCounters {
     pub outbound_uplink: bool,
     /// `outbound>>>TAG>>>traffic>>>downlink`.
     pub outbound_downlink: bool,
-}
-
-/// Where the access log goes.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub enum AccessLog {
-    /// Nowhere.
-    #[default]
-    Off,
-    /// Standard output.
-    Stdout,
-    /// The end of this file.
-    File(PathBuf),
-}
-
-/// When rules by address resolve a name.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum RouteByName {
-    /// Never: such rules fit addresses only.
-    #[default]
-    AsIs,
-    /// When no rule fitted the name.
-    IfNonMatch,
-    /// As soon as a rule by address is looked at.
-    OnDemand,
 }
 
 /// A routing rule: all conditions that are not empty must fit; of each, one entry.

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::fmt::{self, Display};
 use std::io;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
@@ -194,7 +193,7 @@ impl ErrorLog {
             let to = match (&next.asked.error, &next.asked.level) {
                 (_, LogLevel::None) | (LogTarget::Off, _) => "nowhere".to_owned(),
                 (LogTarget::Stdout, _) => "on standard output".to_owned(),
-                (LogTarget::File(path), _) => format!("in {path}"),
+                (LogTarget::File(path), _) => format!("in {}", path.display()),
             };
             tracing::warn!("the error log goes on {to}");
         }
@@ -229,7 +228,7 @@ fn open(log: &Log) -> io::Result<Option<Sink>> {
         LogTarget::Stdout => Sink::stdout().map(Some),
         LogTarget::File(path) => {
             let said = Box::new(|lines| Some(dropped(lines)));
-            Sink::rotated(Path::new(path), Rotation::of(log), said).map(Some)
+            Sink::rotated(path, Rotation::of(log), said).map(Some)
         }
     }
 }

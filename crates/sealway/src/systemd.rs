@@ -79,7 +79,7 @@ fn includes(asked: &Listen, given: &Listen) -> bool {
         (Listen::Port(asked), _) if asked.ip().is_unspecified() => true,
         (Listen::Port(asked), Listen::Port(given)) if asked.ip().to_canonical() == given.ip().to_canonical() => true,
         (Listen::Port(_), given) => asked.is_this_machine() && given.is_this_machine(),
-        (Listen::Unix(_), given) => matches!(given, Listen::Unix(_)),
+        (Listen::Unix(..), given) => matches!(given, Listen::Unix(..)),
     }
 }
 

@@ -80,7 +80,7 @@ pub use protocol::{
     TrojanInbound, TrojanOutbound, TrojanUser, User, Vision, VlessInbound, VlessOutbound, VlessUser, VmessInbound,
     VmessOutbound, VmessSecurity,
 };
-pub use reality::{FallbackLimit, Reality, RealityClient, RealityServer, Secret, ThrottledAfter};
+pub use reality::{ClientReality, FallbackLimit, Reality, Secret, ServerReality, ThrottledAfter};
 pub use reference::{keys, reference};
 pub use routing::{Routing, RoutingStrategy, Rule, RuleTarget};
 pub use scalar::{Headers, ScalarText, Texts};

@@ -114,7 +114,7 @@ fn of_address(address: &Address) -> IpOrDomain {
 
 fn unix(name: &UnixName) -> String {
     match name {
-        UnixName::Path(path, _) => path.display().to_string(),
+        UnixName::Path(path) => path.display().to_string(),
         // Zeros fill it up where the program asked for that.
         UnixName::Abstract(name) => match name.split(|byte| *byte == 0).next() {
             Some(bare) if bare.len() < name.len() => format!("@@{}", String::from_utf8_lossy(bare)),
@@ -127,7 +127,7 @@ fn listen(all: &[Listen]) -> Option<IpOrDomain> {
     match all.first()? {
         Listen::Port(address) => Some(of_ip(address.ip())),
         Listen::EveryAddress(_) => None,
-        Listen::Unix(name) => Some(of_name(unix(name))),
+        Listen::Unix(name, _) => Some(of_name(unix(name))),
     }
 }
 
@@ -138,7 +138,7 @@ fn ports(all: &[Listen]) -> Option<PortList> {
         let port = match one {
             Listen::Port(address) => address.port(),
             Listen::EveryAddress(port) => *port,
-            Listen::Unix(_) => continue,
+            Listen::Unix(..) => continue,
         };
         let port = u32::from(port);
         match range.last_mut() {

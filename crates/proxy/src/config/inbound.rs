@@ -3,22 +3,9 @@
 use std::net::SocketAddr;
 
 use sealway_v2ray::config::{self, SocksAuth};
-use sealway_v2ray::vless::fallback::Fallback;
 
-use super::{account, transport};
+use super::transport;
 use crate::settings::*;
-
-/// Longest name of a unix socket that fits behind the leading zero byte of an abstract one.
-const ABSTRACT_LEN: usize = 107;
-
-/// What is told of the server, and where.
-pub(super) fn metrics(metrics: &config::Metrics) -> Metrics {
-    Metrics {
-        listen: metrics.listen.as_ref().map(Listen::from),
-        tag: metrics.tag.clone(),
-        users: metrics.users,
-    }
-}
 
 impl From<&config::ServiceListen> for Listen {
     fn from(listen: &config::ServiceListen) -> Listen {
@@ -29,20 +16,7 @@ impl From<&config::ServiceListen> for Listen {
                 Listen::EveryAddress(address.port())
             }
             config::ServiceListen::Ip(address) => Listen::Port(*address),
-            config::ServiceListen::Unix(name, mode) => Listen::Unix(unix(name, mode.or(Some(OWNER)))),
-        }
-    }
-}
-
-fn unix(name: &config::UnixName, mode: Option<u32>) -> UnixName {
-    match name {
-        config::UnixName::Path(path) => UnixName::Path(path.into(), mode),
-        config::UnixName::Abstract { name, padded } => {
-            let mut bytes = name.clone().into_bytes();
-            if *padded {
-                bytes.resize(bytes.len().max(ABSTRACT_LEN), 0);
-            }
-            UnixName::Abstract(bytes)
+            config::ServiceListen::Unix(name, mode) => Listen::Unix(name.clone(), mode.or(Some(OWNER))),
         }
     }
 }
@@ -98,7 +72,7 @@ pub(super) fn inbound(inbound: &config::Inbound, levels: &mut Vec<u32>) -> Inbou
             .map(|port| Listen::Port(SocketAddr::new(*ip, port)))
             .collect(),
         config::Listen::Ip { ip: None, ports } => ports.iter().map(Listen::EveryAddress).collect(),
-        config::Listen::Unix { name, mode } => vec![Listen::Unix(unix(name, *mode))],
+        config::Listen::Unix { name, mode } => vec![Listen::Unix(name.clone(), *mode)],
     };
     let protocol = match &inbound.protocol {
         config::InboundProtocol::Dokodemo(door) => {
@@ -116,11 +90,7 @@ pub(super) fn inbound(inbound: &config::Inbound, levels: &mut Vec<u32>) -> Inbou
             levels.push(socks.level);
             let closed = socks.auth.value == SocksAuth::Password;
             InboundProtocol::Socks(Socks {
-                accounts: if closed {
-                    socks.accounts.iter().map(account).collect()
-                } else {
-                    Vec::new()
-                },
+                accounts: if closed { socks.accounts.clone() } else { Vec::new() },
                 udp: socks.udp,
                 udp_address: socks.udp_address,
                 level: socks.level,
@@ -129,14 +99,14 @@ pub(super) fn inbound(inbound: &config::Inbound, levels: &mut Vec<u32>) -> Inbou
         config::InboundProtocol::Http(http) => {
             levels.push(http.level);
             InboundProtocol::Http(HttpProxy {
-                accounts: http.accounts.iter().map(account).collect(),
+                accounts: http.accounts.clone(),
                 allow_transparent: http.allow_transparent,
                 level: http.level,
             })
         }
         config::InboundProtocol::Trojan(trojan) => InboundProtocol::Trojan(TrojanIn {
             users: trojan.users.iter().map(|one| trojan_user(one, levels)).collect(),
-            fallbacks: trojan.fallbacks.iter().map(fallback).collect(),
+            fallbacks: trojan.fallbacks.clone(),
         }),
         config::InboundProtocol::Shadowsocks(shadowsocks) => InboundProtocol::Shadowsocks(ShadowsocksIn {
             users: shadowsocks_users(&shadowsocks.users, levels),
@@ -146,7 +116,7 @@ pub(super) fn inbound(inbound: &config::Inbound, levels: &mut Vec<u32>) -> Inbou
         }),
         config::InboundProtocol::Vless(vless) => InboundProtocol::Vless(VlessIn {
             users: vless.users.iter().map(|one| vless_user(one, levels)).collect(),
-            fallbacks: vless.fallbacks.iter().map(fallback).collect(),
+            fallbacks: vless.fallbacks.clone(),
         }),
         config::InboundProtocol::Vmess(vmess) => InboundProtocol::Vmess(VmessIn {
             users: vmess.users.iter().map(|one| user(one, levels)).collect(),
@@ -171,7 +141,7 @@ pub(super) fn inbound(inbound: &config::Inbound, levels: &mut Vec<u32>) -> Inbou
             kind: transport::kind(stream),
             tls: stream.tls.as_deref().map(|tls| transport::server_tls(stream, tls)),
             reality: match &stream.reality {
-                Some(config::Reality::Server(reality)) => Some(Box::new(server_reality(reality))),
+                Some(config::Reality::Server(reality)) => Some(reality.clone()),
                 _ => None,
             },
             socket,
@@ -198,41 +168,4 @@ fn capture(door: &config::DokodemoSettings, stream: &config::Stream) -> Option<C
         config::Tproxy::Tproxy => Capture::Tproxy,
         _ => Capture::Redirect,
     })
-}
-
-fn fallback(entry: &Fallback<config::FallbackTarget>) -> Fallback<FallbackTarget> {
-    Fallback {
-        name: entry.name.clone(),
-        alpn: entry.alpn.clone(),
-        path: entry.path.clone(),
-        target: FallbackTarget {
-            to: fallback_dial(&entry.target.to),
-            xver: entry.target.xver,
-        },
-    }
-}
-
-fn fallback_dial(to: &config::FallbackDial) -> FallbackDial {
-    match to {
-        config::FallbackDial::Local(port) => FallbackDial::Local(*port),
-        config::FallbackDial::Tcp(host, port) => FallbackDial::Tcp(host.clone(), *port),
-        config::FallbackDial::Unix(name) => FallbackDial::Unix(unix(name, None)),
-    }
-}
-
-fn server_reality(reality: &config::RealityServer) -> ServerReality {
-    ServerReality {
-        target: fallback_dial(&reality.target),
-        xver: reality.xver,
-        server_names: reality.server_names.clone(),
-        private_key: reality.private_key.clone(),
-        short_ids: reality.short_ids.clone(),
-        min_client_version: reality.min_client_version,
-        max_client_version: reality.max_client_version,
-        max_time_diff: reality.max_time_diff,
-        mldsa65_seed: reality.mldsa65_seed.clone(),
-        limit_upload: reality.limit_upload,
-        limit_download: reality.limit_download,
-        key_log: reality.key_log.as_ref().map(Into::into),
-    }
 }

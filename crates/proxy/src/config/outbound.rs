@@ -1,11 +1,11 @@
 //! Outbounds.
 
-use sealway_v2ray::config::{self, BlackholeResponse, FinalAction, VmessSecurity as Word, XudpProxyUdp443};
+use sealway_v2ray::config::{self, BlackholeResponse, FinalAction, XudpProxyUdp443};
 use sealway_v2ray::mux::BaseKey;
 
 use sealway_v2ray::trojan::Key;
 
-use super::{account, ips, networks, ranges, transport};
+use super::{ips, networks, ranges, transport};
 use crate::Error;
 use crate::settings::*;
 
@@ -16,7 +16,7 @@ fn server(server: &config::Server) -> (sealway_v2ray::Address, u16) {
 pub(super) fn outbound(outbound: &config::Outbound, cone: &Cone) -> Outbound {
     let proxy = |proxy: &config::ProxyOutbound| ProxyOut {
         server: server(&proxy.server),
-        account: proxy.account.as_ref().map(account),
+        account: proxy.account.clone(),
         headers: proxy.headers.value.clone().into_iter().collect(),
     };
     let protocol = match &outbound.protocol {
@@ -68,13 +68,7 @@ pub(super) fn outbound(outbound: &config::Outbound, cone: &Cone) -> Outbound {
         config::OutboundProtocol::Vmess(vmess) => OutboundProtocol::Vmess(VmessOut {
             server: server(&vmess.server),
             id: vmess.id,
-            security: match vmess.security {
-                Word::Auto => VmessSecurity::Auto,
-                Word::Aes128Gcm => VmessSecurity::Aes128Gcm,
-                Word::Chacha20Poly1305 => VmessSecurity::ChaCha20Poly1305,
-                Word::None => VmessSecurity::None,
-                Word::Zero => VmessSecurity::Zero,
-            },
+            security: vmess.security,
             authenticated_length: vmess.experiments.authenticated_length,
             no_end: vmess.experiments.no_termination_signal,
         }),

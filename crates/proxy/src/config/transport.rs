@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sealway_v2ray::config::{self, CertificateUsage, EarlyData, Pem, Stream, TlsVersion, Tproxy, Transport};
+use sealway_v2ray::config::{self, CertificateUsage, EarlyData, Stream, TlsVersion, Tproxy, Transport};
 use sealway_v2ray::xhttp::settings::Mode;
 
 use crate::settings::*;
@@ -11,12 +11,7 @@ pub(super) fn kind(stream: &Stream) -> TransportKind {
     let (upgrade, ws) = match &stream.transport {
         Transport::Grpc(settings) => return TransportKind::Grpc(grpc(settings, stream)),
         Transport::Raw => return TransportKind::Raw,
-        Transport::RawHttp(front) => {
-            return TransportKind::RawHttp(Front {
-                request: front.request.clone(),
-                response: front.response.clone(),
-            });
-        }
+        Transport::RawHttp(front) => return TransportKind::RawHttp((**front).clone()),
         Transport::WebSocket(upgrade) => (upgrade, true),
         Transport::HttpUpgrade(upgrade) => (upgrade, false),
         Transport::Xhttp(settings) => return TransportKind::Xhttp(Box::new(xhttp(stream, settings))),
@@ -121,18 +116,11 @@ pub(super) fn client(stream: &Stream) -> ClientTransport {
         kind,
         tls: stream.tls.as_deref().map(|tls| client_tls(stream, tls)),
         reality: match &stream.reality {
-            Some(config::Reality::Client(reality)) => Some(Box::new(client_reality(reality))),
+            Some(config::Reality::Client(reality)) => Some(reality.clone()),
             _ => None,
         },
         socket,
         through,
-    }
-}
-
-fn pem(pem: &Pem) -> PemSource {
-    match pem {
-        Pem::File(path) => PemSource::File(path.into()),
-        Pem::Inline(text) => PemSource::Text(text.clone()),
     }
 }
 
@@ -172,8 +160,8 @@ fn own(tls: &config::Tls) -> (Vec<Certificate>, Vec<usize>) {
     let own = listed.filter(|(_, one)| one.usage == CertificateUsage::Encipherment);
     own.filter_map(|(at, one)| {
         let certificate = Certificate {
-            certificate: pem(&one.certificate),
-            key: pem(one.key.as_ref()?),
+            certificate: one.certificate.clone(),
+            key: one.key.clone()?,
             once: one.reload.is_none(),
         };
         Some((certificate, at))
@@ -182,9 +170,9 @@ fn own(tls: &config::Tls) -> (Vec<Certificate>, Vec<usize>) {
 }
 
 /// Authorities for the other end's certificate.
-fn authorities(tls: &config::Tls, usage: CertificateUsage) -> Vec<PemSource> {
+fn authorities(tls: &config::Tls, usage: CertificateUsage) -> Vec<Pem> {
     let listed = tls.certificates.iter().filter(|one| one.usage == usage);
-    listed.map(|one| pem(&one.certificate)).collect()
+    listed.map(|one| one.certificate.clone()).collect()
 }
 
 pub(super) fn server_tls(stream: &Stream, tls: &config::Tls) -> ServerTls {
@@ -196,7 +184,7 @@ pub(super) fn server_tls(stream: &Stream, tls: &config::Tls) -> ServerTls {
         versions: versions(tls),
         cipher_suites: tls.cipher_suites.clone(),
         groups: tls.curves.clone(),
-        key_log: tls.key_log.as_ref().map(Into::into),
+        key_log: tls.key_log.clone(),
         reject_unknown_sni: tls.reject_unknown_sni,
         resumption: tls.session_resumption,
         reload: tls.certificates.iter().filter_map(|one| one.reload).min(),
@@ -215,7 +203,7 @@ fn client_tls(stream: &Stream, tls: &config::Tls) -> ClientTls {
         versions: versions(tls),
         cipher_suites: tls.cipher_suites.clone(),
         groups: tls.curves.clone(),
-        key_log: tls.key_log.as_ref().map(Into::into),
+        key_log: tls.key_log.clone(),
         allow_insecure: tls.allow_insecure,
         pinned: tls.pinned_certificates.clone(),
         pinned_chains: tls.pinned_chains.clone(),
@@ -226,18 +214,6 @@ fn client_tls(stream: &Stream, tls: &config::Tls) -> ClientTls {
         certificates,
         entries,
         resumption: tls.session_resumption,
-    }
-}
-
-fn client_reality(reality: &config::RealityClient) -> ClientReality {
-    ClientReality {
-        server_name: reality.server_name.clone().unwrap_or_default(),
-        fingerprint: reality.fingerprint.clone(),
-        public_key: reality.public_key,
-        short_id: reality.short_id,
-        mldsa65_verify: reality.mldsa65_verify.clone(),
-        spider_x: reality.spider_x.clone(),
-        key_log: reality.key_log.as_ref().map(Into::into),
     }
 }
 

@@ -51,7 +51,7 @@ impl Place {
             listen: listen.clone(),
             options: match listen {
                 // None of them is about unix sockets.
-                Listen::Unix(_) => SocketOptions::default(),
+                Listen::Unix(..) => SocketOptions::default(),
                 _ => listener_options(&inbound.transport),
             },
             tcp,
@@ -64,15 +64,14 @@ impl Place {
         match &self.listen {
             Listen::Port(address) => address.port(),
             Listen::EveryAddress(port) => *port,
-            Listen::Unix(_) => 0,
+            Listen::Unix(..) => 0,
         }
     }
 
     /// Whether a listener here is one there. The permissions of a unix socket can be changed.
     fn is(&self, other: &Place) -> bool {
-        use settings::UnixName::Path;
         match (&self.listen, &other.listen) {
-            (Listen::Unix(Path(own, _)), Listen::Unix(Path(other, _))) => own == other,
+            (Listen::Unix(own, _), Listen::Unix(other, _)) => own == other,
             _ => self == other,
         }
     }
@@ -82,7 +81,7 @@ impl Place {
     /// # Errors
     /// What the system says.
     pub(super) fn bind(&self, tag: &str, going: &[Door]) -> io::Result<Vec<Bound>> {
-        if let (Listen::Unix(_), true, true) = (&self.listen, self.tcp, self.udp) {
+        if let (Listen::Unix(..), true, true) = (&self.listen, self.tcp, self.udp) {
             let name = self.name();
             tracing::warn!("[{tag}] {name} takes streams only: datagrams need a port");
         }
@@ -176,9 +175,9 @@ impl Door {
 
     /// Puts an inbound behind it, for those who come from now on.
     pub(super) fn lead_to(&mut self, place: Place, inbound: &Arc<Inbound>) {
-        if let (Some(file), Listen::Unix(name)) = (&self.file, &place.listen)
+        if let (Some(file), &Listen::Unix(_, Some(mode))) = (&self.file, &place.listen)
             && self.place != place
-            && let Err(error) = file.permit(name)
+            && let Err(error) = file.permit(mode)
         {
             tracing::error!("{}: its permissions stay as they were: {error}", place.name());
         }

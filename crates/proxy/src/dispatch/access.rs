@@ -66,9 +66,9 @@ impl Access {
     /// Opens the log.
     pub(crate) fn open(settings: &Settings) -> Result<Self, Error> {
         let lines = match &settings.access_log {
-            settings::AccessLog::Off => None,
-            settings::AccessLog::Stdout => Some(Sink::stdout()?),
-            settings::AccessLog::File(path) => {
+            settings::LogTarget::Off => None,
+            settings::LogTarget::Stdout => Some(Sink::stdout()?),
+            settings::LogTarget::File(path) => {
                 let said_elsewhere = |lost| {
                     tracing::warn!("access log: {lost} lines dropped because they could not be written fast enough");
                     None

@@ -13,7 +13,7 @@ use crate::Error;
 use crate::lists::{Current, Lists, Sets};
 use crate::policy::{Exempt, exempt};
 use crate::program::Program;
-use crate::settings::{RouteByName, Rule};
+use crate::settings::{RoutingStrategy, Rule};
 
 pub(crate) use condition::Condition;
 use condition::conditions;
@@ -86,7 +86,7 @@ struct Ready {
 /// The rules, each with what it decides.
 pub(crate) struct Router {
     rules: Vec<Ready>,
-    by_name: RouteByName,
+    by_name: RoutingStrategy,
     by_address: bool,
     sets: Current,
 }
@@ -157,7 +157,7 @@ impl Router {
     /// [`Error::Config`] for a rule that leads nowhere, and for lists that make no set.
     pub(crate) fn new(
         rules: &[Arc<Rule>],
-        by_name: RouteByName,
+        by_name: RoutingStrategy,
         tags: &[&str],
         balancers: &[&str],
         lists: &Lists,
@@ -212,7 +212,7 @@ impl Router {
         let mut found = Found::default();
         // A reload while something is found out must not change half of the decision.
         let sets = self.sets.load_full();
-        let on_demand = self.by_name == RouteByName::OnDemand;
+        let on_demand = self.by_name == RoutingStrategy::IpOnDemand;
         let mut from = 0;
         loop {
             match self.pass(question, &sets, from, &found, on_demand) {
@@ -226,7 +226,7 @@ impl Router {
                     from = at;
                 }
                 Pass::None => {
-                    let again = self.by_name == RouteByName::IfNonMatch && self.by_address && found.ips.is_none();
+                    let again = self.by_name == RoutingStrategy::IpIfNonMatch && self.by_address && found.ips.is_none();
                     if !again || question.target.address.ip().is_some() {
                         return None;
                     }

@@ -7,7 +7,7 @@ use crate::balance::{self, Balancer};
 use crate::error::Error;
 use crate::lists::Lists;
 use crate::outbound::Outbound;
-use crate::settings::{self, RouteByName, Rule};
+use crate::settings::{self, RoutingStrategy, Rule};
 
 use super::router::{Decision, Lead, Router};
 use super::sniff::Asked;
@@ -37,7 +37,7 @@ pub(crate) struct Parts<'a> {
     /// Rules.
     pub(crate) rules: &'a [Arc<Rule>],
     /// When rules by address look up names.
-    pub(crate) by_name: RouteByName,
+    pub(crate) by_name: RoutingStrategy,
     /// Balancers.
     pub(crate) balancers: &'a [settings::Balancer],
     /// It is counted what balancers choose.

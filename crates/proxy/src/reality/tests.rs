@@ -37,13 +37,14 @@ async fn site() -> u16 {
 
 #[tokio::test]
 async fn who_has_the_key_is_a_stranger_where_too_many_handshakes_do_not_end() {
-    let settings = ServerReality::to_port(site().await);
+    let settings = to_port(site().await);
     let reality = Reality::new("", &settings, &SocketOptions::default()).unwrap();
     let client = ClientReality {
         server_name: "a.test".into(),
         fingerprint: "chrome".into(),
         public_key: X25519Secret::new(&settings.private_key.0).public(),
         short_id: [0; 8],
+        short_id_len: 8,
         mldsa65_verify: None,
         spider_x: "/".into(),
         key_log: None,

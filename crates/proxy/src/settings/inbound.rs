@@ -9,7 +9,7 @@ use sealway_v2ray::vless::fallback::Fallback;
 use sealway_v2ray::vless::vision::Seed;
 use sealway_v2ray::{Address, UserId};
 
-use super::{DomainMatch, FallbackDial, IpMatch, Override, Packed, ServerTransport, UnixName};
+use super::{Account, DomainMatch, FallbackTarget, IpMatch, Override, Packed, ServerTransport, UnixName};
 
 /// Where an inbound listens.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -18,8 +18,8 @@ pub enum Listen {
     Port(SocketAddr),
     /// A port on every address, IPv4 and IPv6.
     EveryAddress(u16),
-    /// A unix socket.
-    Unix(UnixName),
+    /// A unix socket, with the mode that its file is given. An abstract name has no file.
+    Unix(UnixName, Option<u32>),
 }
 
 impl Listen {
@@ -28,7 +28,7 @@ impl Listen {
         match self {
             Listen::Port(address) => address.ip().to_canonical().is_loopback(),
             Listen::EveryAddress(_) => false,
-            Listen::Unix(_) => true,
+            Listen::Unix(..) => true,
         }
     }
 }
@@ -174,15 +174,6 @@ pub enum NewAccount {
     ShadowsocksPassword(Option<shadowsocks::Method>, String),
     /// SOCKS and HTTP: name and password.
     Login(Account),
-}
-
-/// A name and a password.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Account {
-    /// Name.
-    pub user: String,
-    /// Password.
-    pub pass: String,
 }
 
 /// SOCKS inbound.
@@ -345,15 +336,6 @@ pub struct VlessIn {
     pub users: Packed<VlessUser>,
     /// Where everybody else is sent.
     pub fallbacks: Vec<Fallback<FallbackTarget>>,
-}
-
-/// Where strangers are sent.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct FallbackTarget {
-    /// The host and port, or unix socket.
-    pub to: FallbackDial,
-    /// PROXY protocol version to announce the client with; 0 for none.
-    pub xver: u8,
 }
 
 /// VMess inbound.

@@ -7,7 +7,9 @@ use sealway_v2ray::trojan::Key;
 use sealway_v2ray::vless::vision::Seed;
 use sealway_v2ray::{Address, Network, UserId};
 
-use super::{Account, ClientTransport, DnsRule, DomainStrategy, Fragment, Noise, NonIpQuery, SendThrough};
+use super::{
+    Account, ClientTransport, DnsRule, DomainStrategy, Fragment, Noise, NonIpQuery, SendThrough, VmessSecurity,
+};
 
 /// An outbound.
 #[derive(Clone, Debug, PartialEq)]
@@ -193,22 +195,6 @@ pub struct VmessOut {
     pub authenticated_length: bool,
     /// No end chunk is sent (`NoTerminationSignal`).
     pub no_end: bool,
-}
-
-/// The word for VMess ciphers.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum VmessSecurity {
-    /// By this machine's hardware: AES-128-GCM or ChaCha20-Poly1305.
-    #[default]
-    Auto,
-    /// AES-128-GCM.
-    Aes128Gcm,
-    /// ChaCha20-Poly1305.
-    ChaCha20Poly1305,
-    /// Chunks in the clear.
-    None,
-    /// No chunks at all for streams.
-    Zero,
 }
 
 /// SOCKS or HTTP outbound.

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use sealway_v2ray::config::{CipherSuite, Curve};
-use sealway_v2ray::http::front;
 
-use super::reality::{ClientReality, ServerReality};
+use super::{ClientReality, Front, Pem, ServerReality};
 
 /// How an inbound's protocol is carried.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -87,15 +86,6 @@ pub struct XhttpDownload {
     pub transport: ClientTransport,
 }
 
-/// A made-up HTTP request and response.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Front {
-    /// What clients write, and servers know them by.
-    pub request: front::Request,
-    /// What servers write.
-    pub response: front::Response,
-}
-
 /// Settings that WebSocket and HTTPUpgrade share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Upgrade {
@@ -165,22 +155,13 @@ impl Default for Grpc {
     }
 }
 
-/// PEM text, or the file that holds it.
-#[derive(Clone, Debug, PartialEq)]
-pub enum PemSource {
-    /// A file.
-    File(PathBuf),
-    /// The text.
-    Text(String),
-}
-
 /// A server certificate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Certificate {
     /// The chain, the server's own first.
-    pub certificate: PemSource,
+    pub certificate: Pem,
     /// Its private key.
-    pub key: PemSource,
+    pub key: Pem,
     /// Never look at the files again.
     pub once: bool,
 }
@@ -227,7 +208,7 @@ pub struct ServerTls {
     /// Files are loaded again after this time.
     pub reload: Option<Duration>,
     /// If there are any, each client must show a certificate from one of these authorities.
-    pub client_authorities: Vec<PemSource>,
+    pub client_authorities: Vec<Pem>,
 }
 
 /// TLS of an outbound.
@@ -258,7 +239,7 @@ pub struct ClientTls {
     /// Names of which the certificate must have one, in place of the server name.
     pub verify_names: Vec<String>,
     /// Authorities to believe besides, or in place of, those of the system.
-    pub authorities: Vec<PemSource>,
+    pub authorities: Vec<Pem>,
     /// Do not believe the system's authorities.
     pub no_system_roots: bool,
     /// Certificates to show to servers that ask for one.
@@ -272,7 +253,7 @@ pub struct ClientTls {
 impl ServerTransport {
     /// Whether clients are judged by files, which may have changed while these settings have not.
     pub(crate) fn has_client_files(&self) -> bool {
-        let is_file = |source: &PemSource| matches!(source, PemSource::File(_));
+        let is_file = |source: &Pem| matches!(source, Pem::File(_));
         self.tls
             .as_ref()
             .is_some_and(|tls| tls.client_authorities.iter().any(is_file))
@@ -285,7 +266,7 @@ impl ClientTransport {
         let mut all = self.clone();
         all.tls_mut()
             .flat_map(ClientTls::pem_sources)
-            .any(|source| matches!(source, PemSource::File(_)))
+            .any(|source| matches!(source, Pem::File(_)))
     }
 
     /// The other outbounds that it goes through.
@@ -299,7 +280,7 @@ impl ClientTransport {
     }
 }
 
-fn of_certificates(own: &mut [Certificate]) -> impl Iterator<Item = &mut PemSource> {
+fn of_certificates(own: &mut [Certificate]) -> impl Iterator<Item = &mut Pem> {
     own.iter_mut().flat_map(|one| [&mut one.certificate, &mut one.key])
 }
 
@@ -347,14 +328,14 @@ impl ServerTransport {
 
 impl ServerTls {
     /// Every certificate, key and authority.
-    pub fn pem_sources(&mut self) -> impl Iterator<Item = &mut PemSource> {
+    pub fn pem_sources(&mut self) -> impl Iterator<Item = &mut Pem> {
         of_certificates(&mut self.certificates).chain(&mut self.client_authorities)
     }
 }
 
 impl ClientTls {
     /// Every certificate, key and authority.
-    pub fn pem_sources(&mut self) -> impl Iterator<Item = &mut PemSource> {
+    pub fn pem_sources(&mut self) -> impl Iterator<Item = &mut Pem> {
         of_certificates(&mut self.certificates).chain(&mut self.authorities)
     }
 }

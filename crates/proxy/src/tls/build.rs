@@ -10,8 +10,8 @@ use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ClientConfig, KeyLog, RootCertStore, ServerConfig, SupportedProtocolVersion};
 
 use crate::Error;
-use crate::settings::{Certificate, ClientTls, PemSource, ServerTls, Versions};
-use crate::tls::certs::{Certificates, Pem, Source, certificates};
+use crate::settings::{Certificate, ClientTls, Pem, ServerTls, Versions};
+use crate::tls::certs::{Certificates, Source, certificates};
 use crate::tls::provider::{KeyFile, provider};
 use crate::tls::verify::{Trust, Verifier};
 
@@ -63,29 +63,22 @@ fn alpn(names: &[String]) -> Vec<Vec<u8>> {
     names.iter().map(|name| name.clone().into_bytes()).collect()
 }
 
-fn pem(source: &PemSource) -> Pem {
-    match source {
-        PemSource::File(path) => Pem::File(path.clone()),
-        PemSource::Text(text) => Pem::Inline(text.clone()),
-    }
-}
-
 /// Certificates to show, each with its place among those of the configuration.
 fn sources(place: &str, own: &[Certificate], entries: &[usize]) -> Vec<Source> {
     let listed = own.iter().enumerate().map(|(at, certificate)| Source {
         place: format!("{place}.certificates[{}]", entries.get(at).unwrap_or(&at)),
-        certificate: pem(&certificate.certificate),
-        key: pem(&certificate.key),
+        certificate: certificate.certificate.clone(),
+        key: certificate.key.clone(),
         once: certificate.once,
     });
     listed.collect()
 }
 
 /// Adds the authorities of PEM text to `roots`.
-fn trust(place: &str, authorities: &[PemSource], roots: &mut RootCertStore) -> Result<(), Error> {
+fn trust(place: &str, authorities: &[Pem], roots: &mut RootCertStore) -> Result<(), Error> {
     let place = format!("{place}.certificates");
     for authority in authorities {
-        for certificate in certificates(&place, &pem(authority))? {
+        for certificate in certificates(&place, authority)? {
             roots
                 .add(certificate)
                 .map_err(|error| Error::config(&place, format!("not a certificate authority: {error}")))?;

@@ -1,7 +1,6 @@
 //! Server certificates: loading, choosing by name, loading again.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,39 +15,29 @@ use rustls::sign::CertifiedKey;
 use webpki::EndEntityCert;
 
 use crate::Error;
+use crate::settings::Pem;
 
-/// Where PEM text comes from.
-#[derive(Clone, Debug)]
-pub(crate) enum Pem {
-    /// A file, read again from time to time.
-    File(PathBuf),
-    /// Text in the configuration.
-    Inline(String),
+fn read(pem: &Pem, place: &str) -> Result<Vec<u8>, Error> {
+    match pem {
+        Pem::File(path) => std::fs::read(path)
+            .map_err(|error| Error::config(place, format!("{} cannot be read: {error}", path.display()))),
+        Pem::Inline(text) => Ok(text.clone().into_bytes()),
+    }
 }
 
-impl Pem {
-    fn read(&self, place: &str) -> Result<Vec<u8>, Error> {
-        match self {
-            Pem::File(path) => std::fs::read(path)
-                .map_err(|error| Error::config(place, format!("{} cannot be read: {error}", path.display()))),
-            Pem::Inline(text) => Ok(text.clone().into_bytes()),
-        }
+/// What it is called in messages.
+fn name(pem: &Pem) -> String {
+    match pem {
+        Pem::File(path) => path.display().to_string(),
+        Pem::Inline(_) => "the text".into(),
     }
+}
 
-    /// What it is called in messages.
-    fn name(&self) -> String {
-        match self {
-            Pem::File(path) => path.display().to_string(),
-            Pem::Inline(_) => "the text".into(),
-        }
-    }
-
-    /// The key it is configured by.
-    fn key(&self, file: &'static str, text: &'static str) -> &'static str {
-        match self {
-            Pem::File(_) => file,
-            Pem::Inline(_) => text,
-        }
+/// The key it is configured by.
+fn key(pem: &Pem, file: &'static str, text: &'static str) -> &'static str {
+    match pem {
+        Pem::File(_) => file,
+        Pem::Inline(_) => text,
     }
 }
 
@@ -66,15 +55,15 @@ pub(crate) struct Source {
 impl Source {
     /// Where certificate and key are configured.
     fn places(&self) -> (String, String) {
-        let certificate = self.certificate.key("certificateFile", "certificate");
-        let key = self.key.key("keyFile", "key");
+        let certificate = key(&self.certificate, "certificateFile", "certificate");
+        let key = key(&self.key, "keyFile", "key");
         (format!("{}.{certificate}", self.place), format!("{}.{key}", self.place))
     }
 
     fn private_key(&self) -> Result<PrivateKeyDer<'static>, Error> {
         let (_, place) = self.places();
-        PrivateKeyDer::from_pem_slice(&self.key.read(&place)?).map_err(|error| {
-            let what = format!("{} holds no usable private key: {error}", self.key.name());
+        PrivateKeyDer::from_pem_slice(&read(&self.key, &place)?).map_err(|error| {
+            let what = format!("{} holds no usable private key: {error}", name(&self.key));
             Error::config(place, what)
         })
     }
@@ -88,15 +77,15 @@ impl Source {
 
 /// All certificates of PEM text.
 pub(crate) fn certificates(place: &str, pem: &Pem) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let bytes = pem.read(place)?;
+    let bytes = read(pem, place)?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     match certificates {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
         Ok(_) => Err(Error::config(
             place,
-            format!("{} holds no certificate; PEM is expected", pem.name()),
+            format!("{} holds no certificate; PEM is expected", name(pem)),
         )),
-        Err(error) => Err(Error::config(place, format!("{} is not PEM: {error}", pem.name()))),
+        Err(error) => Err(Error::config(place, format!("{} is not PEM: {error}", name(pem)))),
     }
 }
 
@@ -112,14 +101,14 @@ impl Loaded {
         let key = source.private_key()?;
         let names = EndEntityCert::try_from(&chain[0])
             .map_err(|error| {
-                let what = format!("{} is not a usable certificate: {error}", source.certificate.name());
+                let what = format!("{} is not a usable certificate: {error}", name(&source.certificate));
                 Error::config(&place, what)
             })?
             .valid_dns_names()
             .map(str::to_ascii_lowercase)
             .collect();
         let key = CertifiedKey::from_der(chain, key, provider).map_err(|error| {
-            let what = format!("{} does not fit the certificate: {error}", source.key.name());
+            let what = format!("{} does not fit the certificate: {error}", name(&source.key));
             Error::config(key_place, what)
         })?;
         Ok(Loaded {
@@ -314,8 +303,8 @@ mod tests {
         let (cert, key) = (dir.path().join("c.pem"), dir.path().join("k.pem"));
         let write = |names: &[&str]| {
             let (source, der) = source(names);
-            std::fs::write(&cert, source.certificate.read("").unwrap()).unwrap();
-            std::fs::write(&key, source.key.read("").unwrap()).unwrap();
+            std::fs::write(&cert, read(&source.certificate, "").unwrap()).unwrap();
+            std::fs::write(&key, read(&source.key, "").unwrap()).unwrap();
             der
         };
         let first = write(&["a.example"]);

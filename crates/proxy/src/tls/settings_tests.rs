@@ -7,7 +7,7 @@ use sealway_net::sock::Sock;
 use sha2::{Digest, Sha256};
 use tokio::net::UnixStream;
 
-use crate::settings::{Certificate, CipherSuite, ClientTls, Curve, PemSource, ServerTls};
+use crate::settings::{Certificate, CipherSuite, ClientTls, Curve, Pem, ServerTls};
 use crate::stats::Traffic;
 use crate::stream::Stream;
 use crate::tls::handshake::{accept, connect};
@@ -59,8 +59,8 @@ fn chain() -> Chain {
 
 fn shown((certificate, key): &(String, String)) -> Vec<Certificate> {
     vec![Certificate {
-        certificate: PemSource::Text(certificate.clone()),
-        key: PemSource::Text(key.clone()),
+        certificate: Pem::Inline(certificate.clone()),
+        key: Pem::Inline(key.clone()),
         once: true,
     }]
 }
@@ -75,7 +75,7 @@ fn server(chain: &Chain) -> ServerTls {
 fn client(chain: &Chain) -> ClientTls {
     ClientTls {
         server_name: "server.example".into(),
-        authorities: vec![PemSource::Text(chain.root.clone())],
+        authorities: vec![Pem::Inline(chain.root.clone())],
         no_system_roots: true,
         ..ClientTls::default()
     }
@@ -138,9 +138,7 @@ async fn pins_hold_besides_all_else() {
             false,
         ),
         (
-            with(&|tls| {
-                (tls.pinned_chains, tls.authorities) = (vec![whole], vec![PemSource::Text(stranger.root.clone())])
-            }),
+            with(&|tls| (tls.pinned_chains, tls.authorities) = (vec![whole], vec![Pem::Inline(stranger.root.clone())])),
             false,
         ),
         (with(&|tls| tls.pinned_keys = vec![chain.keys[0]]), true),
@@ -188,7 +186,7 @@ async fn clients_prove_themselves_where_asked() {
         ..client(&chain)
     };
     assert!(meet(&server, &with(&chain.client)).await);
-    server.client_authorities = vec![PemSource::Text(chain.root.clone())];
+    server.client_authorities = vec![Pem::Inline(chain.root.clone())];
     assert!(meet(&server, &with(&chain.client)).await);
     assert!(!meet(&server, &without).await);
     assert!(!meet(&server, &with(&stranger.client)).await);

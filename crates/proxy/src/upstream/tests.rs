@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout};
 
 use super::*;
 use crate::dns::message::{Answer, Family, Question, name};
-use crate::settings::PemSource;
+use crate::settings::Pem;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -287,7 +287,7 @@ fn certificate(alpn: &[&[u8]]) -> (Arc<rustls::ServerConfig>, ClientTls) {
         .unwrap();
     config.alpn_protocols = alpn.iter().map(|one| one.to_vec()).collect();
     let trusted = ClientTls {
-        authorities: vec![PemSource::Text(certificate.pem())],
+        authorities: vec![Pem::Inline(certificate.pem())],
         no_system_roots: true,
         ..ClientTls::default()
     };

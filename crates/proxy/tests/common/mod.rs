@@ -60,8 +60,8 @@ pub fn server_tls(names: &[&str]) -> (ServerTls, String) {
     let (certificate, key) = certificate(names);
     let tls = ServerTls {
         certificates: vec![Certificate {
-            certificate: PemSource::Text(certificate.clone()),
-            key: PemSource::Text(key),
+            certificate: Pem::Inline(certificate.clone()),
+            key: Pem::Inline(key),
             once: true,
         }],
         alpn: vec!["h2".into(), "http/1.1".into()],

@@ -157,7 +157,7 @@ async fn what_remote_clients_may_not_reach_leads_nowhere() {
     let vless = vless();
     let mut settings = server_settings(vless, ServerTransport::default());
     settings.outbounds[0].protocol = OutboundProtocol::Freedom(Freedom::default());
-    settings.access_log = AccessLog::File(log.clone());
+    settings.access_log = LogTarget::File(log.clone());
     let server = start(settings).await;
     let mapped = [&[3][..], &[0; 10], &[0xff, 0xff, 127, 0, 0, 1]].concat();
     let translated = [&[3, 0, 0x64, 0xff, 0x9b][..], &[0; 8], &[10, 0, 0, 1]].concat();
@@ -229,7 +229,7 @@ async fn final_rules_decide_by_network_port_and_address() {
     ] {
         let log = dir.path().join(name);
         let mut settings = through(tcp, rules.clone());
-        settings.access_log = AccessLog::File(log.clone());
+        settings.access_log = LogTarget::File(log.clone());
         let server = start(settings).await;
         let stream = TcpStream::connect(at(&server, "door")).await.unwrap();
         if tcp_passes {
@@ -288,7 +288,7 @@ async fn the_access_log_says_who_went_where_and_why() {
         outbound_tag: "byRule".into(),
         ..Rule::default()
     }];
-    settings.access_log = AccessLog::File(log.clone());
+    settings.access_log = LogTarget::File(log.clone());
     let server = start(settings).await;
     let ends = |line: &str, from: SocketAddr, rest: &str| {
         let (time, rest_of_line) = line.split_at("2026/01/02 03:04:05.123456".len());

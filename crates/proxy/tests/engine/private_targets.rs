@@ -36,7 +36,7 @@ fn settings(listen: &str, protocol: InboundProtocol, rules: Vec<Rule>, log: &Pat
         inbounds: vec![inbound],
         outbounds: vec![direct()],
         rules,
-        access_log: AccessLog::File(log.into()),
+        access_log: LogTarget::File(log.into()),
         ..Settings::default()
     }
 }

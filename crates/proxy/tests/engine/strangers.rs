@@ -218,7 +218,7 @@ async fn a_used_vmess_header_is_known_to_the_whole_process() {
     let folder = tempfile::tempdir().unwrap();
     let log = |name: &str| {
         let path = folder.path().join(name);
-        (path.clone(), AccessLog::File(path))
+        (path.clone(), LogTarget::File(path))
     };
     let mut held = Vec::new();
     for (name, wanted) in [

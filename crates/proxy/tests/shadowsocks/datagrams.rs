@@ -380,7 +380,7 @@ async fn a_unix_socket_takes_no_datagrams() {
     only.tcp = false;
     let mut settings = server_settings(InboundProtocol::Shadowsocks(only), ServerTransport::default());
     let path = std::env::temp_dir().join(format!("sealway-{}-datagrams", std::process::id()));
-    settings.inbounds[0].listen = vec![Listen::Unix(UnixName::Path(path.clone(), None))];
+    settings.inbounds[0].listen = vec![Listen::Unix(UnixName::Path(path.clone()), None)];
     assert!(Server::start(settings).await.is_err());
     assert!(!path.exists());
 }

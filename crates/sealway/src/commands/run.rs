@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sealway_api::Api;
-use sealway_proxy::settings::{Listen, PemSource, Settings, UnixName};
+use sealway_proxy::settings::{Listen, Pem, Settings, UnixName};
 use sealway_proxy::{Error, ListSize, Parts, Server, can_append, geo, readers};
 use sealway_v2ray::config::{self, Config, File, Loaded, LogTarget, Options, Severity};
 use tokio::sync::Notify;
@@ -207,8 +207,8 @@ fn tell(sources: &[files::Source], voice: Voice, severity: Severity, found: &[Er
 
 fn unopened(log: &config::Log, error: &std::io::Error) -> Error {
     let name = match &log.error {
-        LogTarget::File(path) => path,
-        _ => "it",
+        LogTarget::File(path) => path.display().to_string(),
+        _ => "it".to_owned(),
     };
     Error::Config {
         place: "log.error".to_owned(),
@@ -219,7 +219,7 @@ fn unopened(log: &config::Log, error: &std::io::Error) -> Error {
 /// Why the error log cannot be written, if so.
 fn error_log(log: &config::Log) -> Option<Error> {
     let LogTarget::File(path) = &log.error else { return None };
-    can_append(Path::new(path)).err().map(|error| unopened(log, &error))
+    can_append(path).err().map(|error| unopened(log, &error))
 }
 
 fn environment(name: &str) -> Option<String> {
@@ -348,9 +348,9 @@ fn useless(errors: usize, first: Option<String>) -> Failed {
 }
 
 /// Lets relative paths of certificates start from `folder`.
-fn certificates_from<'t>(folder: &Path, paths: impl Iterator<Item = &'t mut PemSource>) {
+fn certificates_from<'t>(folder: &Path, paths: impl Iterator<Item = &'t mut Pem>) {
     for source in paths {
-        if let PemSource::File(path) = source {
+        if let Pem::File(path) = source {
             // An absolute path stays what it is.
             *path = folder.join(&*path);
         }
@@ -451,8 +451,8 @@ fn place(listen: &Listen) -> String {
     match listen {
         Listen::Port(address) => address.to_string(),
         Listen::EveryAddress(port) => format!("[::]:{port}"),
-        Listen::Unix(UnixName::Path(path, _)) => path.display().to_string(),
-        Listen::Unix(UnixName::Abstract(name)) => {
+        Listen::Unix(UnixName::Path(path), _) => path.display().to_string(),
+        Listen::Unix(UnixName::Abstract(name), _) => {
             format!(
                 "@{}",
                 String::from_utf8_lossy(name).trim_end_matches('\0').escape_debug()

@@ -1,5 +1,7 @@
 //! Hosts with ports and names of unix sockets, as they stand in one string.
 
+use std::path::PathBuf;
+
 use super::context::quoted;
 use crate::Address;
 
@@ -7,14 +9,10 @@ use crate::Address;
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum UnixName {
     /// A path in the file system.
-    Path(String),
-    /// An abstract name (Linux), without the zero byte it begins with.
-    Abstract {
-        /// The name.
-        name: String,
-        /// Filled with zero bytes to the full length of a socket address (`@@name`).
-        padded: bool,
-    },
+    Path(PathBuf),
+    /// An abstract name (Linux), without the zero byte it begins with; written `@@name`, with the zero bytes that fill a socket
+    /// address.
+    Abstract(Vec<u8>),
 }
 
 /// Longest name of a unix socket that fits into a socket address of Linux with a zero byte, bytes.
@@ -24,19 +22,13 @@ impl UnixName {
     /// Reads `/path`, `@name` or `@@name`. `None`: it is neither.
     pub(crate) fn parse(text: &str) -> Option<Result<Self, String>> {
         let name = if text.starts_with('/') {
-            UnixName::Path(text.to_owned())
+            UnixName::Path(text.into())
         } else if let Some(name) = text.strip_prefix("@@") {
-            UnixName::Abstract {
-                name: name.to_owned(),
-                padded: true,
-            }
-        } else if let Some(name) = text.strip_prefix('@') {
-            UnixName::Abstract {
-                name: name.to_owned(),
-                padded: false,
-            }
+            let mut name = name.as_bytes().to_vec();
+            name.resize(name.len().max(MAX_UNIX), 0);
+            UnixName::Abstract(name)
         } else {
-            return None;
+            UnixName::Abstract(text.strip_prefix('@')?.into())
         };
         Some(if text.len() > MAX_UNIX || text.contains('\0') || text.len() < 2 {
             Err(format!(

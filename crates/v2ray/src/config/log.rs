@@ -1,5 +1,7 @@
 //! `log`: what is logged, and where to.
 
+use std::path::PathBuf;
+
 use super::context::Cx;
 use super::mask::MaskAddress;
 use super::scalar::texts;
@@ -29,14 +31,15 @@ words! {
 }
 
 /// Where a log goes.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum LogTarget {
     /// It is not written.
+    #[default]
     Off,
     /// To standard output.
     Stdout,
     /// To the end of this file.
-    File(String),
+    File(PathBuf),
 }
 
 words! {
@@ -109,7 +112,7 @@ texts! {
     LogTarget = "path, `none`, or empty for standard output", |text| Ok(match text {
         "" => LogTarget::Stdout,
         word if word.eq_ignore_ascii_case("none") => LogTarget::Off,
-        path => LogTarget::File(path.to_owned()),
+        path => LogTarget::File(path.into()),
     }), "";
 }
 

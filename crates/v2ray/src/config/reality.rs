@@ -17,8 +17,8 @@ use super::table::{Decode, object};
 use crate::json::Value;
 use crate::problem::{At, Position};
 
-pub use client::RealityClient;
-pub use server::{RealityServer, ThrottledAfter};
+pub use client::ClientReality;
+pub use server::{ServerReality, ThrottledAfter};
 
 object! {
     /// From some byte on, how fast a connection that is passed on to the target may go in one direction.
@@ -83,9 +83,9 @@ object! {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reality {
     /// Of an inbound.
-    Server(Box<RealityServer>),
+    Server(Box<ServerReality>),
     /// Of an outbound.
-    Client(Box<RealityClient>),
+    Client(Box<ClientReality>),
 }
 
 impl Decode for Reality {

@@ -24,6 +24,13 @@ words! {
     }
 }
 
+#[allow(clippy::derivable_impls, reason = "the macro derives none")]
+impl Default for RoutingStrategy {
+    fn default() -> Self {
+        RoutingStrategy::AsIs
+    }
+}
+
 object! {
     /// A rule. Every condition that is given must hold; of a list, one entry.
     struct RuleSettings: "routing.rules[]" {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::outbound::Outbound;
 use super::protocol::{shadowsocks, trojan, vless, vmess};
 use super::read_outbound;
-use super::reality::{Reality, RealityClient};
+use super::reality::{ClientReality, Reality};
 use super::sockopt::{DomainStrategy, Sockopt};
 use super::tls::{Tls, TlsVersion};
 use super::transport::{EarlyData, Front, Grpc, Transport, Upgrade};
@@ -311,9 +311,9 @@ impl Link {
 }
 
 impl Link {
-    fn take_reality(&mut self, reality: &RealityClient, left_out: &mut Vec<&'static str>) {
+    fn take_reality(&mut self, reality: &ClientReality, left_out: &mut Vec<&'static str>) {
         self.security = "reality".to_owned();
-        self.set_parameter("sni", reality.server_name.clone().unwrap_or_default());
+        self.set_parameter("sni", reality.server_name.clone());
         // Not every program that reads links has a browser of its own in mind.
         self.set_parameter("fp", reality.fingerprint.clone());
         self.set_parameter("pbk", URL_SAFE_NO_PAD.encode(reality.public_key));

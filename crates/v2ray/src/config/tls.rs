@@ -1,5 +1,7 @@
 //! `streamSettings.tlsSettings`.
 
+use std::path::PathBuf;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
@@ -188,7 +190,7 @@ pub struct Tls {
     /// Require a certificate of each client.
     pub verify_client: bool,
     /// The file to write session secrets to.
-    pub key_log: Option<String>,
+    pub key_log: Option<PathBuf>,
     /// Do not check the server's certificate.
     pub allow_insecure: bool,
     /// Keys that are set and mean something to clients only.
@@ -282,7 +284,7 @@ impl Decode for Tls {
             pinned_public_keys: keys?,
             verify_names: s.verify_names.iter().map(str::to_owned).collect(),
             verify_client: s.verify_client.value,
-            key_log: none_if_empty(s.key_log.value),
+            key_log: none_if_empty(s.key_log.value).map(Into::into),
             allow_insecure: insecure_at.is_some(),
             of_clients,
             of_servers,

@@ -51,13 +51,7 @@ fn the_old_way_and_the_new_one_are_read() {
         ),
         (
             "@@api",
-            ServiceListen::Unix(
-                UnixName::Abstract {
-                    name: "api".into(),
-                    padded: true,
-                },
-                None,
-            ),
+            ServiceListen::Unix(UnixName::Abstract([&b"api"[..], &[0; 104]].concat()), None),
         ),
     ] {
         let config = good(&api(

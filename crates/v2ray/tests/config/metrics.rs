@@ -23,14 +23,11 @@ fn it_listens_on_loopback_or_on_unix_sockets() {
     assert_eq!(listen("127.3.2.1:9500"), ip("127.3.2.1:9500"));
     assert_eq!(listen("[::1]:9500"), ip("[::1]:9500"));
     assert_eq!(listen("localhost:9500"), ip("127.0.0.1:9500"));
-    let path = UnixName::Path("/run/m.sock".to_owned());
+    let path = UnixName::Path("/run/m.sock".into());
     assert_eq!(listen("/run/m.sock"), ServiceListen::Unix(path.clone(), None));
     assert_eq!(listen("/run/m.sock,0660"), ServiceListen::Unix(path, Some(0o660)));
-    let (name, padded) = ("m".to_owned(), false);
-    assert_eq!(
-        listen("@m"),
-        ServiceListen::Unix(UnixName::Abstract { name, padded }, None)
-    );
+    let name = UnixName::Abstract(b"m".to_vec());
+    assert_eq!(listen("@m"), ServiceListen::Unix(name, None));
 }
 
 #[test]

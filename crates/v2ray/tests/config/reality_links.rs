@@ -15,9 +15,9 @@ fn of(settings: &str, beside: &str) -> String {
     ))
 }
 
-fn client(outbound: &Outbound) -> RealityClient {
+fn client(outbound: &Outbound) -> ClientReality {
     match &outbound.stream.reality {
-        Some(Reality::Client(client)) => RealityClient::clone(client),
+        Some(Reality::Client(client)) => ClientReality::clone(client),
         other => panic!("{other:?}"),
     }
 }

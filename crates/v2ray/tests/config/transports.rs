@@ -39,25 +39,10 @@ fn listening_addresses() {
     let path = || UnixName::Path("/run/a".into());
     assert_eq!(listen("/run/a"), unix(path(), None));
     assert_eq!(listen("/run/a,0666"), unix(path(), Some(0o666)));
-    assert_eq!(
-        listen("@a"),
-        unix(
-            UnixName::Abstract {
-                name: "a".into(),
-                padded: false
-            },
-            None
-        )
-    );
+    assert_eq!(listen("@a"), unix(UnixName::Abstract(b"a".to_vec()), None));
     assert_eq!(
         listen("@@a"),
-        unix(
-            UnixName::Abstract {
-                name: "a".into(),
-                padded: true
-            },
-            None
-        )
+        unix(UnixName::Abstract([&b"a"[..], &[0; 106]].concat()), None)
     );
     // A unix socket needs no port.
     good(&inbound(r#"{"listen":"@a","protocol":"http"}"#));
@@ -175,10 +160,7 @@ fn fallbacks() {
     );
     assert_eq!(
         dial("\"@@x\"").unwrap(),
-        FallbackDial::Unix(UnixName::Abstract {
-            name: "x".into(),
-            padded: true
-        })
+        FallbackDial::Unix(UnixName::Abstract([&b"x"[..], &[0; 106]].concat()))
     );
     for wrong in [
         "0",

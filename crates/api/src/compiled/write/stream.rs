@@ -1,7 +1,7 @@
 //! What carries a protocol.
 
 use sealway_proxy::settings::{
-    ClientReality, ClientTls, ClientTransport, PemSource, ServerReality, ServerTls, ServerTransport, SocketOptions,
+    ClientReality, ClientTls, ClientTransport, Pem, ServerReality, ServerTls, ServerTransport, SocketOptions,
     ThrottledAfter, TransportKind, Xhttp,
 };
 use sealway_v2ray::xhttp::settings::Mode;
@@ -158,10 +158,10 @@ fn xhttp(own: &Xhttp, secrets: bool) -> splithttp::Config {
     }
 }
 
-fn pem(source: &PemSource) -> (Vec<u8>, String) {
+fn pem(source: &Pem) -> (Vec<u8>, String) {
     match source {
-        PemSource::File(path) => (Vec::new(), path.display().to_string()),
-        PemSource::Text(text) => (text.clone().into_bytes(), String::new()),
+        Pem::File(path) => (Vec::new(), path.display().to_string()),
+        Pem::Inline(text) => (text.clone().into_bytes(), String::new()),
     }
 }
 

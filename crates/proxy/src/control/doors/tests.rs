@@ -5,7 +5,8 @@ use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
 use super::*;
-use crate::settings::{ServerReality, Settings};
+use crate::reality::to_port;
+use crate::settings::Settings;
 
 #[test]
 fn with_reality_the_kernel_probes_nobody_unless_that_is_asked_for() {
@@ -22,7 +23,7 @@ fn with_reality_the_kernel_probes_nobody_unless_that_is_asked_for() {
     ] {
         let mut transport = ServerTransport {
             socket,
-            reality: Some(Box::new(ServerReality::to_port(443))),
+            reality: Some(Box::new(to_port(443))),
             ..ServerTransport::default()
         };
         assert_eq!(listener_options(&transport).no_keep_alive, silent);

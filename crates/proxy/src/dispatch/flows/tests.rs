@@ -12,7 +12,7 @@ use crate::lists::Lists;
 use crate::outbound::{Outbound, Surroundings};
 use crate::resolver::Resolver;
 use crate::roads::Roads;
-use crate::settings::{self, IpMatch, RouteByName, Rule, Settings};
+use crate::settings::{self, IpMatch, RoutingStrategy, Rule, Settings};
 use crate::stats::Traffic;
 
 /// Flows of a client on this machine, with an outbound that goes straight out.
@@ -26,7 +26,7 @@ fn flows(rules: Vec<Rule>) -> Box<Flows> {
             mux: settings::MuxOut::default(),
         }],
         rules,
-        domain_strategy: RouteByName::OnDemand,
+        domain_strategy: RoutingStrategy::IpOnDemand,
         ..Settings::default()
     };
     let lists = Arc::new(Lists::default());

@@ -33,7 +33,7 @@ impl Help for Answers {
     }
 }
 
-fn made(rules: &[Rule], by_name: RouteByName, tags: &[&str]) -> Result<Router, Error> {
+fn made(rules: &[Rule], by_name: RoutingStrategy, tags: &[&str]) -> Result<Router, Error> {
     let rules: Vec<_> = rules.iter().cloned().map(Arc::new).collect();
     Router::new(&rules, by_name, tags, &["balancer"], &Lists::default(), None)
 }
@@ -75,12 +75,12 @@ fn to(tag: &str) -> Rule {
 
 #[test]
 fn a_rule_that_leads_nowhere_is_refused() {
-    let error = made(&[to("gone")], RouteByName::AsIs, &["", "out"]).err().unwrap();
+    let error = made(&[to("gone")], RoutingStrategy::AsIs, &["", "out"]).err().unwrap();
     assert_eq!(
         error.to_string(),
         "routing.rules[0].outboundTag: there is no outbound with the tag \"gone\""
     );
-    assert!(made(&[to("")], RouteByName::AsIs, &["", "out"]).is_err());
+    assert!(made(&[to("")], RoutingStrategy::AsIs, &["", "out"]).is_err());
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn the_first_rule_that_fits_decides() {
             ..to("0")
         },
     ];
-    let router = made(&rules, RouteByName::AsIs, &["0", "1", "2", "3"]).unwrap();
+    let router = made(&rules, RoutingStrategy::AsIs, &["0", "1", "2", "3"]).unwrap();
     assert_eq!(choose(&router, "A.example", 1, &[]).await, Some(0));
     assert_eq!(choose(&router, "b.a.example", 1, &[]).await, Some(1));
     assert_eq!(choose(&router, "example", 1, &[]).await, Some(1));
@@ -130,11 +130,20 @@ async fn rules_by_address_resolve_when_told_to() {
     ];
     let by = |by_name| made(&rules, by_name, &["0", "1"]).unwrap();
     let private = ["10.0.0.1"];
-    assert_eq!(choose(&by(RouteByName::AsIs), "x", 1, &private).await, Some(1));
-    assert_eq!(choose(&by(RouteByName::OnDemand), "x", 1, &private).await, Some(0));
-    assert_eq!(choose(&by(RouteByName::IfNonMatch), "x", 1, &private).await, Some(1));
-    assert_eq!(choose(&by(RouteByName::IfNonMatch), "y", 1, &private).await, Some(0));
-    assert_eq!(choose(&by(RouteByName::AsIs), "10.0.0.1", 1, &[]).await, Some(0));
+    assert_eq!(choose(&by(RoutingStrategy::AsIs), "x", 1, &private).await, Some(1));
+    assert_eq!(
+        choose(&by(RoutingStrategy::IpOnDemand), "x", 1, &private).await,
+        Some(0)
+    );
+    assert_eq!(
+        choose(&by(RoutingStrategy::IpIfNonMatch), "x", 1, &private).await,
+        Some(1)
+    );
+    assert_eq!(
+        choose(&by(RoutingStrategy::IpIfNonMatch), "y", 1, &private).await,
+        Some(0)
+    );
+    assert_eq!(choose(&by(RoutingStrategy::AsIs), "10.0.0.1", 1, &[]).await, Some(0));
 }
 
 /// An address that is dialled by itself, with a name that only the rules know, is not looked up by that name.
@@ -145,7 +154,7 @@ async fn a_name_beside_an_address_is_not_resolved() {
         ..to("0")
     }];
     let target = Destination::tcp(Address::parse("198.51.99.1").unwrap(), 443);
-    for by_name in [RouteByName::OnDemand, RouteByName::IfNonMatch] {
+    for by_name in [RoutingStrategy::IpOnDemand, RoutingStrategy::IpIfNonMatch] {
         let rules: Vec<_> = rules.iter().cloned().map(Arc::new).collect();
         let router = Router::new(&rules, by_name, &["0"], &[], &Lists::default(), None).unwrap();
         let question = Question {
@@ -208,7 +217,7 @@ async fn every_condition_counts() {
         attributes: &Attributes::new(),
     };
     let fits = async |conditions: &str, question: &Question<'_>| {
-        let router = made(&[rule(conditions)], RouteByName::AsIs, &["0"]).unwrap();
+        let router = made(&[rule(conditions)], RoutingStrategy::AsIs, &["0"]).unwrap();
         router.choose(question, &mut Answers::default()).await.is_some()
     };
     for (holds, fails) in [
@@ -288,9 +297,9 @@ async fn a_rule_may_lead_to_a_balancer() {
         ports: vec![(1, 1)],
         ..Rule::default()
     };
-    let router = made(&[by("balancer")], RouteByName::AsIs, &["0"]).unwrap();
+    let router = made(&[by("balancer")], RoutingStrategy::AsIs, &["0"]).unwrap();
     assert_eq!(choose(&router, "x", 1, &[]).await, Some(100));
-    let error = made(&[by("other")], RouteByName::AsIs, &["0"]).err().unwrap();
+    let error = made(&[by("other")], RoutingStrategy::AsIs, &["0"]).err().unwrap();
     assert_eq!(
         error.to_string(),
         "routing.rules[0].balancerTag: there is no balancer with the tag \"other\""
@@ -311,31 +320,80 @@ async fn what_costs_most_is_asked_last_and_once() {
     for (by_name, name, answer, program, decided, asked) in [
         // No rule about addresses and programs can fit.
         (
-            RouteByName::OnDemand,
+            RoutingStrategy::IpOnDemand,
             "last.example.org",
             "192.0.2.9",
             "x",
             Some(5),
             (1, 0),
         ),
-        (RouteByName::OnDemand, "a.example", "192.0.2.2", "curl", Some(2), (1, 0)),
-        (RouteByName::OnDemand, "a.test", "192.0.2.3", "curl", Some(4), (1, 1)),
-        (RouteByName::OnDemand, "a.test", "192.0.2.3", "wget", Some(3), (1, 1)),
-        (RouteByName::OnDemand, "a.test", "192.0.2.4", "wget", None, (1, 0)),
-        (RouteByName::AsIs, "a.example", "192.0.2.2", "curl", None, (0, 0)),
         (
-            RouteByName::IfNonMatch,
+            RoutingStrategy::IpOnDemand,
+            "a.example",
+            "192.0.2.2",
+            "curl",
+            Some(2),
+            (1, 0),
+        ),
+        (
+            RoutingStrategy::IpOnDemand,
+            "a.test",
+            "192.0.2.3",
+            "curl",
+            Some(4),
+            (1, 1),
+        ),
+        (
+            RoutingStrategy::IpOnDemand,
+            "a.test",
+            "192.0.2.3",
+            "wget",
+            Some(3),
+            (1, 1),
+        ),
+        (RoutingStrategy::IpOnDemand, "a.test", "192.0.2.4", "wget", None, (1, 0)),
+        (RoutingStrategy::AsIs, "a.example", "192.0.2.2", "curl", None, (0, 0)),
+        (
+            RoutingStrategy::IpIfNonMatch,
             "last.test",
             "192.0.2.3",
             "curl",
             Some(5),
             (0, 0),
         ),
-        (RouteByName::IfNonMatch, "a.test", "192.0.2.3", "curl", Some(4), (1, 1)),
-        (RouteByName::IfNonMatch, "a.test", "192.0.2.4", "curl", None, (1, 0)),
+        (
+            RoutingStrategy::IpIfNonMatch,
+            "a.test",
+            "192.0.2.3",
+            "curl",
+            Some(4),
+            (1, 1),
+        ),
+        (
+            RoutingStrategy::IpIfNonMatch,
+            "a.test",
+            "192.0.2.4",
+            "curl",
+            None,
+            (1, 0),
+        ),
         // An address is not asked for what it is.
-        (RouteByName::OnDemand, "192.0.2.3", "192.0.2.9", "wget", Some(3), (0, 1)),
-        (RouteByName::IfNonMatch, "192.0.2.9", "192.0.2.3", "wget", None, (0, 0)),
+        (
+            RoutingStrategy::IpOnDemand,
+            "192.0.2.3",
+            "192.0.2.9",
+            "wget",
+            Some(3),
+            (0, 1),
+        ),
+        (
+            RoutingStrategy::IpIfNonMatch,
+            "192.0.2.9",
+            "192.0.2.3",
+            "wget",
+            None,
+            (0, 0),
+        ),
     ] {
         let router = made(&rules, by_name, &["0"]).unwrap();
         let target = Destination::tcp(Address::parse(name).unwrap(), 2);

@@ -5,6 +5,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
+use crate::reality::to_port;
 use crate::settings::SocketOptions;
 
 /// The records that servers send behind their flight at once, as those in Go do, and after the client's end of the handshake.
@@ -74,7 +75,7 @@ async fn serve(mut tcp: TcpStream, sends: Sends) -> Option<()> {
 /// What is found of a target that fails so many connections behind its first.
 async fn found(sends: Sends, fails: usize) -> Result<After, Error> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let settings = ServerReality::to_port(listener.local_addr().unwrap().port());
+    let settings = to_port(listener.local_addr().unwrap().port());
     tokio::spawn(async move {
         for number in 0.. {
             let (tcp, _) = listener.accept().await.unwrap();
@@ -154,7 +155,7 @@ async fn a_refusal_counts_only_if_it_is_one() {
 #[tokio::test]
 async fn a_hello_that_comes_back_is_known() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let settings = ServerReality::to_port(listener.local_addr().unwrap().port());
+    let settings = to_port(listener.local_addr().unwrap().port());
     let target = Arc::new(Target::new(settings.target.clone(), SocketOptions::default()));
     let probes = Probes::new("", &settings).unwrap();
     probes.begin(&target);

@@ -204,7 +204,7 @@ async fn the_whole_configuration_is_taken_up_or_nothing_of_it() {
         &[out("a", a)],
         "{}",
     );
-    first.inbounds[3].listen = vec![Listen::Unix(UnixName::Path(path.clone(), Some(0o600)))];
+    first.inbounds[3].listen = vec![Listen::Unix(UnixName::Path(path.clone()), Some(0o600))];
     let server = Server::start(first.clone()).await.unwrap();
     let control = server.control();
     let at = server.addresses("in")[0];
@@ -244,7 +244,7 @@ async fn the_whole_configuration_is_taken_up_or_nothing_of_it() {
         &[out("b", b)],
         "{}",
     );
-    second.inbounds[2].listen = vec![Listen::Unix(UnixName::Path(path.clone(), Some(0o666)))];
+    second.inbounds[2].listen = vec![Listen::Unix(UnixName::Path(path.clone()), Some(0o666))];
     let done = control.apply(second.clone()).await.unwrap();
     assert_eq!((done.opened, done.kept, done.closed), (1, 2, 2));
     assert_eq!(server.addresses("in"), [at], "what the system chose stays");

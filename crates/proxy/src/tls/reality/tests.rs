@@ -29,6 +29,7 @@ fn settings() -> ClientReality {
         fingerprint: "chrome".into(),
         public_key: X25519Secret::new(&[9; 32]).public(),
         short_id: [1; 8],
+        short_id_len: 8,
         mldsa65_verify: None,
         spider_x: "/a?p=1".into(),
         key_log: None,

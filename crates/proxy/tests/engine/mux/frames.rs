@@ -128,7 +128,7 @@ async fn every_session_has_a_line_in_the_access_log() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("access.log");
     let mut settings = server_settings(vless(), ServerTransport::default());
-    settings.access_log = AccessLog::File(log.clone());
+    settings.access_log = LogTarget::File(log.clone());
     let server = start(settings).await;
     let (echo, datagrams) = (echo().await, udp_target().await);
     let mut carrier = Carrier::open(at(&server, "in")).await;

@@ -122,7 +122,7 @@ async fn remote_clients_reach_no_more_over_a_transport() {
             {"tag": "out", "protocol": "freedom", "settings": freedom, "streamSettings": stream},
             {"tag": "next", "protocol": "freedom"}]}));
         settings.inbounds = server_settings(vless(), ServerTransport::default()).inbounds;
-        settings.access_log = AccessLog::File(log.clone());
+        settings.access_log = LogTarget::File(log.clone());
         let server = Server::start(settings).await.unwrap();
         for address in [vec![1, 127, 0, 0, 1], [&[2, 9][..], b"localhost"].concat()] {
             std::fs::write(&log, "").unwrap();

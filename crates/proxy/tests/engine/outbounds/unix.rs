@@ -10,7 +10,7 @@ use super::*;
 /// A server on a unix socket.
 async fn on_socket(name: UnixName, target: SocketAddr) -> Result<Server, Error> {
     let mut settings = door_settings(target, freedom());
-    settings.inbounds[0].listen = vec![Listen::Unix(name)];
+    settings.inbounds[0].listen = vec![Listen::Unix(name, Some(0o620))];
     Server::start(settings).await
 }
 
@@ -19,7 +19,7 @@ async fn a_unix_socket_belongs_to_one_server_and_a_dead_one_is_replaced() {
     let target = target().await;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("in.sock");
-    let name = || UnixName::Path(path.clone(), Some(0o620));
+    let name = || UnixName::Path(path.clone());
     // Left behind by a program that died: the file is there, and nobody listens.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     let server = on_socket(name(), target).await.unwrap();

@@ -2,7 +2,7 @@
 
 use sealway_api::{Api, Options};
 use sealway_proxy::Error;
-use sealway_proxy::settings::{Certificate, Listen, PemSource, ServerTls};
+use sealway_proxy::settings::{Certificate, Listen, Pem, ServerTls};
 use sealway_v2ray::config::{ApiTls, Config};
 
 use super::{environment, files};
@@ -39,7 +39,7 @@ pub(super) fn place(error: Error, configured: usize) -> Error {
 fn tls(given: &ApiTls) -> ServerTls {
     let folder = files::location("cert", &environment).unwrap_or_default();
     // An absolute path stays what it is.
-    let file = |path: &String| PemSource::File(folder.join(path));
+    let file = |path: &String| Pem::File(folder.join(path));
     ServerTls {
         certificates: vec![Certificate {
             certificate: file(&given.certificate),

@@ -146,7 +146,7 @@ words! {
         /// AES-128-GCM.
         Aes128Gcm = "aes-128-gcm";
         /// ChaCha20-Poly1305.
-        Chacha20Poly1305 = "chacha20-poly1305" | "chacha20-ietf-poly1305";
+        ChaCha20Poly1305 = "chacha20-poly1305" | "chacha20-ietf-poly1305";
         /// Not at all, in chunks.
         None = "none";
         /// Not at all. Streams have no chunks either.

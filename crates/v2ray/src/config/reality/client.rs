@@ -1,5 +1,8 @@
 //! REALITY of an outbound.
 
+use std::fmt;
+use std::path::PathBuf;
+
 use super::{RealitySettings, check_site, key, no_effect, set, short_id};
 use crate::config::context::{Cx, quoted};
 use crate::problem::Position;
@@ -21,11 +24,11 @@ const FINGERPRINTS: [&str; 11] = [
     "randomizednoalpn",
 ];
 
-/// REALITY of an outbound.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RealityClient {
-    /// The name to ask for. `None`: the address dialled.
-    pub server_name: Option<String>,
+/// REALITY of an outbound. What it identifies itself with is never shown.
+#[derive(Clone, PartialEq)]
+pub struct ClientReality {
+    /// The name to ask for. Empty: the address dialled.
+    pub server_name: String,
     /// The browser whose hello to imitate, in lower case, as other programs name it. Not empty.
     pub fingerprint: String,
     /// The server's X25519 public key.
@@ -33,16 +36,26 @@ pub struct RealityClient {
     /// What to identify with.
     pub short_id: [u8; 8],
     /// How many bytes of it were written.
-    pub(crate) short_id_len: usize,
+    pub short_id_len: usize,
     /// The server's ML-DSA-65 public key, 1952 bytes. A server without it is refused then.
     pub mldsa65_verify: Option<Box<[u8; 1952]>>,
     /// The path to ask the site for, where it is the real one that has answered. It begins with a slash.
     pub spider_x: String,
     /// The file to add session secrets to.
-    pub key_log: Option<String>,
+    pub key_log: Option<PathBuf>,
 }
 
-pub(super) fn read(s: RealitySettings, at: Position, cx: &mut Cx<'_>) -> Option<RealityClient> {
+impl fmt::Debug for ClientReality {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("ClientReality");
+        shown
+            .field("server_name", &self.server_name)
+            .field("fingerprint", &self.fingerprint);
+        shown.finish_non_exhaustive()
+    }
+}
+
+pub(super) fn read(s: RealitySettings, at: Position, cx: &mut Cx<'_>) -> Option<ClientReality> {
     let listed = |empty: bool, at: Position| (!empty).then_some(at);
     no_effect(
         &[
@@ -95,15 +108,15 @@ pub(super) fn read(s: RealitySettings, at: Position, cx: &mut Cx<'_>) -> Option<
             None
         }
     };
-    Some(RealityClient {
+    Some(ClientReality {
         short_id_len: s.short_id.trim().len() / 2,
-        server_name: (!s.server_name.is_empty()).then_some(s.server_name.value),
+        server_name: s.server_name.value,
         fingerprint: fingerprint?,
         public_key: public_key?,
         short_id: id?,
         mldsa65_verify: verify?,
         spider_x: spider_x?,
-        key_log: (!s.key_log.is_empty()).then_some(s.key_log.value),
+        key_log: (!s.key_log.is_empty()).then(|| s.key_log.value.into()),
     })
 }
 
@@ -128,7 +141,7 @@ fn fingerprint(s: &RealitySettings, cx: &mut Cx<'_>) -> Option<String> {
     None
 }
 
-impl RealityClient {
+impl ClientReality {
     /// What to identify with, as it was written.
     pub(crate) fn short_id_text(&self) -> String {
         let written = self.short_id.iter().take(self.short_id_len);

@@ -1,5 +1,7 @@
 //! REALITY of an inbound.
 
+use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{FallbackLimit, RealitySettings, Secret, check_site, key, no_effect, set, short_id};
@@ -11,9 +13,9 @@ use crate::problem::{At, Position};
 /// How far clocks may differ where `maxTimeDiff` is absent.
 const USUAL_TIME_DIFF: Duration = Duration::from_secs(120);
 
-/// REALITY of an inbound.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RealityServer {
+/// REALITY of an inbound. What clients identify themselves with is never shown.
+#[derive(Clone, PartialEq)]
+pub struct ServerReality {
     /// The server whose handshake is borrowed.
     pub target: FallbackDial,
     /// Version of the PROXY protocol to announce clients to it with: 1 or 2. 0: none.
@@ -28,7 +30,7 @@ pub struct RealityServer {
     pub min_client_version: Option<[u8; 3]>,
     /// The highest version that a client may say it has.
     pub max_client_version: Option<[u8; 3]>,
-    /// By how much clocks may differ. `None`: any time.
+    /// By how much clocks may differ. `None`: any time, and then a recorded hello is known only as long as it is remembered.
     pub max_time_diff: Option<Duration>,
     /// The seed of the ML-DSA-65 key.
     pub mldsa65_seed: Option<Secret>,
@@ -37,7 +39,17 @@ pub struct RealityServer {
     /// The limit for what the target sends to strangers.
     pub limit_download: Option<ThrottledAfter>,
     /// The file to add session secrets to.
-    pub key_log: Option<String>,
+    pub key_log: Option<PathBuf>,
+}
+
+impl fmt::Debug for ServerReality {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("ServerReality");
+        shown
+            .field("target", &self.target)
+            .field("server_names", &self.server_names);
+        shown.finish_non_exhaustive()
+    }
 }
 
 /// From some byte on, how fast one direction of a connection may go.
@@ -60,7 +72,7 @@ fn limit(limit: Option<At<FallbackLimit>>) -> Option<ThrottledAfter> {
     })
 }
 
-pub(super) fn read(s: RealitySettings, at: Position, cx: &mut Cx<'_>) -> Option<RealityServer> {
+pub(super) fn read(s: RealitySettings, at: Position, cx: &mut Cx<'_>) -> Option<ServerReality> {
     no_effect(
         &[
             ("serverName", set(&s.server_name)),
@@ -121,7 +133,7 @@ pub(super) fn read(s: RealitySettings, at: Position, cx: &mut Cx<'_>) -> Option<
             seed.map(Some)
         }
     };
-    Some(RealityServer {
+    Some(ServerReality {
         target: target?,
         xver: xver?,
         server_names: names?,
@@ -137,7 +149,7 @@ pub(super) fn read(s: RealitySettings, at: Position, cx: &mut Cx<'_>) -> Option<
         mldsa65_seed: seed?,
         limit_upload: limit(s.limit_upload),
         limit_download: limit(s.limit_download),
-        key_log: (!s.key_log.is_empty()).then_some(s.key_log.value),
+        key_log: (!s.key_log.is_empty()).then(|| s.key_log.value.into()),
     })
 }
 

@@ -44,7 +44,7 @@ fn with(keys: &mut Vec<(String, String)>, change: &[(&str, &str)]) -> String {
 }
 
 #[track_caller]
-fn good_server(change: &[(&str, &str)]) -> RealityServer {
+fn good_server(change: &[(&str, &str)]) -> ServerReality {
     match read(&server(change), true) {
         (Some(Reality::Server(server)), problems) if problems.is_empty() => *server,
         other => panic!("{change:?}: {other:?}"),
@@ -52,7 +52,7 @@ fn good_server(change: &[(&str, &str)]) -> RealityServer {
 }
 
 #[track_caller]
-fn good_client(change: &[(&str, &str)]) -> RealityClient {
+fn good_client(change: &[(&str, &str)]) -> ClientReality {
     match read(&client(change), false) {
         (Some(Reality::Client(client)), problems) if problems.is_empty() => *client,
         other => panic!("{change:?}: {other:?}"),
@@ -116,7 +116,7 @@ fn a_client() {
     let plain = good_client(&[]);
     assert_eq!(plain.public_key[..2], [7, 0xa3]);
     assert_eq!((plain.fingerprint.as_str(), plain.spider_x.as_str()), ("chrome", "/"));
-    assert_eq!((plain.short_id, plain.server_name), ([0; 8], None));
+    assert_eq!((plain.short_id, plain.server_name), ([0; 8], String::new()));
     let verify = format!("\"{}\"", URL_SAFE_NO_PAD.encode([7; 1952]));
     let password = format!("\"{PUBLIC}\"");
     let set = good_client(&[

@@ -1,5 +1,6 @@
 //! `tlsSettings.certificates`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::config::context::Cx;
@@ -72,7 +73,7 @@ impl Decode for Lines {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Pem {
     /// In this file.
-    File(String),
+    File(PathBuf),
     /// Here.
     Inline(String),
 }
@@ -105,7 +106,7 @@ impl Decode for Certificate {
         let s = CertificateSettings::decode(value, cx)?;
         // As in the peers, a file goes before lines.
         let pem = |file: String, lines: Lines| match (file.is_empty(), lines.0.is_empty()) {
-            (false, _) => Some(Pem::File(file)),
+            (false, _) => Some(Pem::File(file.into())),
             (true, false) => Some(Pem::Inline(lines.0)),
             (true, true) => None,
         };

@@ -97,6 +97,7 @@ pub(super) fn of_a_client(name: &str) -> ClientReality {
         fingerprint: "chrome".to_owned(),
         public_key: PUBLIC,
         short_id: [1; 8],
+        short_id_len: 8,
         mldsa65_verify: None,
         spider_x: "/".to_owned(),
         key_log: None,
