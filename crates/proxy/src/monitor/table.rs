@@ -43,8 +43,6 @@ pub(super) struct Metric {
     /// Its name, which ends in its unit, without what its kind puts behind it.
     pub(super) name: &'static str,
     pub(super) kind: Kind,
-    /// `bytes`, `seconds` or nothing.
-    pub(super) unit: &'static str,
     pub(super) labels: &'static [&'static str],
     /// One sentence.
     pub(super) help: &'static str,
@@ -53,6 +51,14 @@ pub(super) struct Metric {
     pub(super) title: &'static str,
     /// Writes its samples.
     pub(super) read: fn(&View, &mut Series<'_>),
+}
+
+impl Metric {
+    /// `bytes`, `seconds` or nothing.
+    pub(super) fn unit(&self) -> &'static str {
+        let is_it = |unit: &&str| self.name.rsplit('_').next() == Some(*unit);
+        ["bytes", "seconds"].into_iter().find(is_it).unwrap_or_default()
+    }
 }
 
 /// The metrics of one subject, in the order in which they are told.
@@ -70,7 +76,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_build",
                 kind: Kind::Info,
-                unit: "",
                 labels: &["version"],
                 help: "The version that runs.",
                 title: "",
@@ -79,7 +84,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_ready",
                 kind: Kind::Gauge,
-                unit: "",
                 labels: &[],
                 help: "1 where new connections are welcome; 0 at the start, while the server drains, and where it listens nowhere.",
                 title: "Ready",
@@ -88,7 +92,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_reloads",
                 kind: Kind::Counter,
-                unit: "",
                 labels: &["result"],
                 help: "Configurations that were loaded while the server ran: `taken` up, or `refused` for errors in them.",
                 title: "",
@@ -101,7 +104,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_last_reload_timestamp_seconds",
                 kind: Kind::Gauge,
-                unit: "seconds",
                 labels: &[],
                 help: "When a configuration was taken up last while the server ran, Unix time; 0 if none was.",
                 title: "",
@@ -115,7 +117,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_connections_open",
                 kind: Kind::Gauge,
-                unit: "",
                 labels: &["inbound"],
                 help: "Connections that are open now. One that carries many streams counts once.",
                 title: "Open connections",
@@ -128,7 +129,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_connections_accepted",
                 kind: Kind::Counter,
-                unit: "",
                 labels: &["inbound"],
                 help: "Connections that were accepted.",
                 title: "New connections",
@@ -141,7 +141,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_connections_refused",
                 kind: Kind::Counter,
-                unit: "",
                 labels: &["inbound", "reason"],
                 help: "Connections, and streams within them, that came to nothing: the client `left`, was too `late`, or the \
                        connection was `broken` before it had said what it wants; its `tls` or `protocol` was wrong, or it was \
@@ -159,7 +158,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_strangers",
                 kind: Kind::Counter,
-                unit: "",
                 labels: &["inbound"],
                 help: "Connections of strangers that were handed on, to a fallback or to the target of REALITY.",
                 title: "Strangers",
@@ -172,7 +170,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_handshake_seconds",
                 kind: Kind::Histogram,
-                unit: "seconds",
                 labels: &["inbound"],
                 help: "From accepting a connection to knowing what it asks for: TLS, transport and the protocol's own header.",
                 title: "Handshake",
@@ -190,7 +187,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_inbound_bytes",
                 kind: Kind::Counter,
-                unit: "bytes",
                 labels: &["inbound", "direction"],
                 help: "Bytes between clients and an inbound, with what protects them: `uplink` comes from clients.",
                 title: "Bytes by inbound",
@@ -199,7 +195,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_outbound_bytes",
                 kind: Kind::Counter,
-                unit: "bytes",
                 labels: &["outbound", "direction"],
                 help: "Bytes between an outbound and its targets or the next server: `uplink` goes to them.",
                 title: "Bytes by outbound",
@@ -208,7 +203,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_user_bytes",
                 kind: Kind::Counter,
-                unit: "bytes",
                 labels: &["user", "direction"],
                 help: "Payload of a user, by e-mail, with `metrics.users` only and of 10,000 users at most; reset where the API resets it.",
                 title: "",
@@ -222,7 +216,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_outbound_streams_open",
                 kind: Kind::Gauge,
-                unit: "",
                 labels: &["outbound"],
                 help: "Streams to targets that are open now.",
                 title: "Open streams",
@@ -235,7 +228,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_dial_seconds",
                 kind: Kind::Histogram,
-                unit: "seconds",
                 labels: &["outbound"],
                 help: "From a request to a stream that reaches its target: names, tries, and handshakes with the next server.",
                 title: "Dial",
@@ -248,7 +240,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_dial_failures",
                 kind: Kind::Counter,
-                unit: "",
                 labels: &["outbound", "reason"],
                 help: "Targets that were not reached: nobody listens (`refused`), no way leads there (`unreachable`), it took too \
                        long (`late`), the `name` has no address, `tls` or the `protocol` of the next server failed, the target is \
@@ -265,7 +256,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_outbound_up",
                 kind: Kind::Gauge,
-                unit: "",
                 labels: &["outbound"],
                 help: "Whether an outbound that is measured answers.",
                 title: "Outbounds that answer",
@@ -278,7 +268,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_outbound_delay_seconds",
                 kind: Kind::Gauge,
-                unit: "seconds",
                 labels: &["outbound"],
                 help: "How long an outbound that is measured takes to answer.",
                 title: "Delay of outbounds",
@@ -291,7 +280,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_balancer_choices",
                 kind: Kind::Counter,
-                unit: "",
                 labels: &["balancer", "outbound"],
                 help: "Connections that a balancer gave to an outbound, since the configuration was loaded.",
                 title: "Choices of balancers",
@@ -305,7 +293,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_tarpit_held",
                 kind: Kind::Gauge,
-                unit: "",
                 labels: &[],
                 help: "Connections with a forbidden target that wait for nothing.",
                 title: "Held in the tarpit",
@@ -314,7 +301,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_sniffing_held",
                 kind: Kind::Gauge,
-                unit: "",
                 labels: &[],
                 help: "Flows of datagrams that wait for the rest of what they say first.",
                 title: "Held by sniffing",
@@ -323,7 +309,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_dns_flights",
                 kind: Kind::Gauge,
-                unit: "",
                 labels: &[],
                 help: "Questions to DNS servers that are on their way.",
                 title: "DNS questions on their way",
@@ -332,7 +317,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "sealway_dns_lookups",
                 kind: Kind::Counter,
-                unit: "",
                 labels: &["result"],
                 help: "Names that were looked up, since the configuration was loaded: a `hit` of the cache, a `stale` answer that was \
                        given while it is asked for anew, or a `miss`, for which a server is asked.",
@@ -351,7 +335,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "process_start_time_seconds",
                 kind: Kind::Gauge,
-                unit: "seconds",
                 labels: &[],
                 help: "When the server started, Unix time.",
                 title: "",
@@ -360,7 +343,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "process_cpu_seconds",
                 kind: Kind::Counter,
-                unit: "seconds",
                 labels: &[],
                 help: "Time that processors have worked for it.",
                 title: "Processors",
@@ -369,7 +351,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "process_resident_memory_bytes",
                 kind: Kind::Gauge,
-                unit: "bytes",
                 labels: &[],
                 help: "Memory that it holds.",
                 title: "Memory",
@@ -378,7 +359,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "process_virtual_memory_bytes",
                 kind: Kind::Gauge,
-                unit: "bytes",
                 labels: &[],
                 help: "Addresses that it has taken.",
                 title: "",
@@ -387,7 +367,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "process_open_fds",
                 kind: Kind::Gauge,
-                unit: "",
                 labels: &[],
                 help: "Descriptors that are open.",
                 title: "Descriptors",
@@ -396,7 +375,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "process_max_fds",
                 kind: Kind::Gauge,
-                unit: "",
                 labels: &[],
                 help: "Descriptors that it may have.",
                 title: "",
@@ -405,7 +383,6 @@ pub(super) const SECTIONS: &[Section] = &[
             Metric {
                 name: "process_threads",
                 kind: Kind::Gauge,
-                unit: "",
                 labels: &[],
                 help: "Its threads.",
                 title: "",

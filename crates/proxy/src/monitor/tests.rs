@@ -203,8 +203,11 @@ async fn the_text_is_what_the_format_wants() {
             lines.next().unwrap(),
             format!("# TYPE {} {}", metric.name, metric.kind.word())
         );
-        if !metric.unit.is_empty() {
-            assert_eq!(lines.next().unwrap(), format!("# UNIT {} {}", metric.name, metric.unit));
+        if !metric.unit().is_empty() {
+            assert_eq!(
+                lines.next().unwrap(),
+                format!("# UNIT {} {}", metric.name, metric.unit())
+            );
         }
         assert!(lines.next().unwrap().starts_with(&format!("# HELP {} ", metric.name)));
         while let Some(line) = lines.next_if(|line| !line.starts_with('#')) {

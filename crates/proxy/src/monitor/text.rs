@@ -14,8 +14,8 @@ pub(super) fn write(view: &View) -> String {
     let mut out = String::with_capacity(16 << 10);
     for metric in SECTIONS.iter().flat_map(|section| section.metrics) {
         let _ = writeln!(out, "# TYPE {} {}", metric.name, metric.kind.word());
-        if !metric.unit.is_empty() {
-            let _ = writeln!(out, "# UNIT {} {}", metric.name, metric.unit);
+        if !metric.unit().is_empty() {
+            let _ = writeln!(out, "# UNIT {} {}", metric.name, metric.unit());
         }
         let _ = write!(out, "# HELP {} ", metric.name);
         escape(&mut out, metric.help);
