@@ -17,6 +17,9 @@ use crate::transport::{Line, Remote};
 /// Connections to one server. More streams than fit into them wait until others end.
 const MAX_CONNECTIONS: usize = 16;
 
+/// Servers that are known. An outbound has one; only settings whose outbound has no server of its own would ask for more.
+const MAX_SERVERS: usize = 64;
+
 /// Time for a new connection, with its handshakes.
 const CONNECT: Duration = Duration::from_secs(20);
 
@@ -31,6 +34,23 @@ struct Server {
     pause: Duration,
     /// Nothing is dialled before this.
     not_before: Option<Instant>,
+}
+
+/// The server of this name, which is known from here on in place of the one that was asked for longest ago.
+fn known<'a>(servers: &'a mut Vec<Server>, name: &(Address, u16)) -> &'a mut Server {
+    let server = match servers.iter().position(|server| server.name == *name) {
+        Some(at) => servers.remove(at),
+        None => Server {
+            name: name.clone(),
+            connections: Vec::new(),
+            pause: FIRST_PAUSE,
+            not_before: None,
+        },
+    };
+    if servers.len() == MAX_SERVERS {
+        servers.remove(0);
+    }
+    servers.push_mut(server)
 }
 
 /// The connections of one outbound.
@@ -56,19 +76,7 @@ impl Pool {
     pub(super) async fn take(&self, line: &Line, remote: &Remote, traffic: Traffic) -> Result<Arc<Client>, Error> {
         let name = &remote.name;
         let mut servers = self.servers.lock().await;
-        let at = match servers.iter().position(|server| server.name == *name) {
-            Some(at) => at,
-            None => {
-                servers.push(Server {
-                    name: name.clone(),
-                    connections: Vec::new(),
-                    pause: FIRST_PAUSE,
-                    not_before: None,
-                });
-                servers.len() - 1
-            }
-        };
-        let server = &mut servers[at];
+        let server = known(&mut servers, name);
         server.connections.retain(|connection| !connection.is_over());
         if let Some(connection) = server.connections.iter().find(|connection| connection.has_room()) {
             return Ok(Arc::clone(connection));
@@ -103,5 +111,24 @@ impl Pool {
                 Err(error)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_known_up_to_a_number_and_those_asked_for_last_stay() {
+        let name = |number: u16| (Address::from(std::net::IpAddr::from([192, 0, 2, 1])), number);
+        let mut servers = Vec::new();
+        for number in 0..200 {
+            known(&mut servers, &name(number));
+            known(&mut servers, &name(0)).pause = LONGEST_PAUSE;
+        }
+        assert_eq!(servers.len(), MAX_SERVERS);
+        assert_eq!(known(&mut servers, &name(0)).pause, LONGEST_PAUSE);
+        assert!(servers.iter().any(|server| server.name == name(199)));
+        assert!(servers.iter().all(|server| server.name != name(1)));
     }
 }
