@@ -9,6 +9,7 @@ use sealway_v2ray::trojan::{Key, packet};
 use sealway_v2ray::{Address, Destination, Step, trojan};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::task::JoinSet;
 
 use crate::common::*;
 
@@ -90,6 +91,17 @@ async fn each_direction_ends_by_itself() {
     stream.write_all(&pattern(1, 300_000)).await.unwrap();
     stream.shutdown().await.unwrap();
     assert_eq!(to_the_end(&mut stream).await, (b"300000 bytes".to_vec(), true));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_streams_at_once() {
+    let server = serve(trojan()).await;
+    let client = door_by(target().await, trojan_out(at(&server, "in"))).await;
+    let door = at(&client, "door");
+    let one =
+        |n: usize| async move { exchange(TcpStream::connect(door).await.unwrap(), n * 31, 60_000 - n * 31).await };
+    let all: JoinSet<()> = (0..200).map(one).collect();
+    within("200 streams", all.join_all()).await;
 }
 
 /// One end of an association, spoken by hand.
