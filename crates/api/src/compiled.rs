@@ -72,7 +72,7 @@ pub fn inbound(compiled: &InboundHandlerConfig) -> Result<Inbound, Refused> {
     if let InboundProtocol::Shadowsocks(shadowsocks) = &mut inbound.protocol
         && let (true, ShadowsocksUsers::One(own)) = (nobody, &shadowsocks.users)
     {
-        shadowsocks.users = ShadowsocksUsers::Many(own.key.clone(), Vec::new());
+        shadowsocks.users = ShadowsocksUsers::Many(own.id.clone(), Vec::new());
     }
     Ok(inbound)
 }

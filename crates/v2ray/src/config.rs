@@ -76,9 +76,8 @@ pub use protocol::{
     Account, BlackholeAnswer, BlackholeResponse, BlackholeSettings, DnsAction, DnsNetwork, DnsRule, DnsSettings,
     DokodemoSettings, Experiments, FallbackTarget, FinalAction, FinalRule, Fragment, FreedomSettings, HttpSettings,
     InboundProtocol, Noise, NoisePacket, NoiseTo, NonIpQuery, OutboundProtocol, Packets, ProxyOutbound, Redirect,
-    Server, ShadowsocksInbound, ShadowsocksOutbound, ShadowsocksUser, ShadowsocksUsers, SocksAuth, SocksSettings,
-    TrojanInbound, TrojanOutbound, TrojanUser, User, Vision, VlessInbound, VlessOutbound, VlessUser, VmessInbound,
-    VmessOutbound, VmessSecurity,
+    Server, ShadowsocksInbound, ShadowsocksOutbound, ShadowsocksUsers, SocksAuth, SocksSettings, TrojanInbound,
+    TrojanOutbound, User, Vision, VlessInbound, VlessOutbound, VlessUser, VmessInbound, VmessOutbound, VmessSecurity,
 };
 pub use reality::{ClientReality, FallbackLimit, Reality, Secret, ServerReality, ThrottledAfter};
 pub use reference::{keys, reference};

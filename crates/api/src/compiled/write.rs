@@ -77,7 +77,7 @@ pub(crate) fn user(protocol: &InboundProtocol, email: String, level: u32) -> Use
         InboundProtocol::Vmess(_) => vmess_account(String::new(), SecurityType::Auto),
         InboundProtocol::Trojan(_) => typed("xray.proxy.trojan.Account", &trojan::Account::default()),
         InboundProtocol::Shadowsocks(own) => match &own.users {
-            ShadowsocksUsers::Classic(users) => shadowsocks_account(users.first().map(|user| user.key.method())),
+            ShadowsocksUsers::Classic(users) => shadowsocks_account(users.first().map(|user| user.id.method())),
             _ => typed(
                 "xray.proxy.shadowsocks_2022.Account",
                 &shadowsocks_2022::Account::default(),
@@ -325,12 +325,12 @@ fn protocol(protocol: &InboundProtocol, secrets: bool) -> TypedMessage {
 }
 
 fn of_shadowsocks(users: &ShadowsocksUsers, network: Vec<i32>) -> TypedMessage {
-    let method = |user: &ShadowsocksUser| user.key.method().name().to_owned();
+    let method = |user: &ShadowsocksUser| user.id.method().name().to_owned();
     match users {
         ShadowsocksUsers::Classic(users) => {
             let users = users
                 .iter()
-                .map(|user| person(&user.email, user.level, shadowsocks_account(Some(user.key.method()))));
+                .map(|user| person(&user.email, user.level, shadowsocks_account(Some(user.id.method()))));
             let config = shadowsocks::ServerConfig {
                 users: users.collect(),
                 network,

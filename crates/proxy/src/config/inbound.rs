@@ -21,10 +21,10 @@ impl From<&config::ServiceListen> for Listen {
     }
 }
 
-fn user(user: &config::User, levels: &mut Vec<u32>) -> User {
+fn user<K: Clone>(user: &config::User<K>, levels: &mut Vec<u32>) -> User<K> {
     levels.push(user.level);
     User {
-        id: user.id,
+        id: user.id.clone(),
         email: user.email.clone(),
         level: user.level,
     }
@@ -38,24 +38,8 @@ fn vless_user(vless: &config::VlessUser, levels: &mut Vec<u32>) -> VlessUser {
     }
 }
 
-fn trojan_user(user: &config::TrojanUser, levels: &mut Vec<u32>) -> TrojanUser {
-    levels.push(user.level);
-    TrojanUser {
-        key: user.key.clone(),
-        email: user.email.clone(),
-        level: user.level,
-    }
-}
-
 fn shadowsocks_users(users: &config::ShadowsocksUsers, levels: &mut Vec<u32>) -> ShadowsocksUsers {
-    let mut one = |user: &config::ShadowsocksUser| {
-        levels.push(user.level);
-        ShadowsocksUser {
-            key: user.key.clone(),
-            email: user.email.clone(),
-            level: user.level,
-        }
-    };
+    let mut one = |one| user(one, levels);
     match users {
         config::ShadowsocksUsers::Classic(users) => ShadowsocksUsers::Classic(users.iter().map(one).collect()),
         config::ShadowsocksUsers::One(user) => ShadowsocksUsers::One(one(user)),
@@ -105,7 +89,7 @@ pub(super) fn inbound(inbound: &config::Inbound, levels: &mut Vec<u32>) -> Inbou
             })
         }
         config::InboundProtocol::Trojan(trojan) => InboundProtocol::Trojan(TrojanIn {
-            users: trojan.users.iter().map(|one| trojan_user(one, levels)).collect(),
+            users: trojan.users.iter().map(|one| user(one, levels)).collect(),
             fallbacks: trojan.fallbacks.clone(),
         }),
         config::InboundProtocol::Shadowsocks(shadowsocks) => InboundProtocol::Shadowsocks(ShadowsocksIn {

@@ -168,7 +168,7 @@ impl Shadowsocks {
                 // Until he is entered nobody has the key.
                 let nobody = users.stats.people().join("", 0, users.levels.get(0));
                 let table = Users2022 {
-                    known: edition2022::Users::one(user.key.clone(), nobody),
+                    known: edition2022::Users::one(user.id.clone(), nobody),
                     many: false,
                 };
                 Keys::Edition2022(Roster::new(table, [user.into()], users)?)

@@ -224,38 +224,22 @@ pub enum ShadowsocksUsers {
     Many(shadowsocks::Key, Vec<ShadowsocksUser>),
 }
 
-/// A user of Shadowsocks.
+/// A user, by a secret id or by what stands for one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ShadowsocksUser {
-    /// The key that the password stands for.
-    pub key: shadowsocks::Key,
+pub struct User<K = UserId> {
+    /// What he is recognised by.
+    pub id: K,
     /// Name in counters, rules and the access log, or empty.
     pub email: String,
     /// Level.
     pub level: u32,
 }
 
-/// A user, by an id.
-#[derive(Clone, Debug, PartialEq)]
-pub struct User {
-    /// Secret id.
-    pub id: UserId,
-    /// Name in counters, rules and the access log, or empty.
-    pub email: String,
-    /// Level.
-    pub level: u32,
-}
+/// A user of Shadowsocks, by the key that the password stands for.
+pub type ShadowsocksUser = User<shadowsocks::Key>;
 
-/// A user of Trojan.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TrojanUser {
-    /// What the password becomes on the wire.
-    pub key: Key,
-    /// Name in counters, rules and the access log, or empty.
-    pub email: String,
-    /// Level.
-    pub level: u32,
-}
+/// A user of Trojan, by what the password becomes on the wire.
+pub type TrojanUser = User<Key>;
 
 /// Trojan inbound.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -303,7 +287,7 @@ impl From<TrojanUser> for NewUser {
         NewUser {
             email: user.email,
             level: user.level,
-            account: NewAccount::Trojan(user.key),
+            account: NewAccount::Trojan(user.id),
         }
     }
 }
@@ -313,7 +297,7 @@ impl From<&ShadowsocksUser> for NewUser {
         NewUser {
             email: user.email.clone(),
             level: user.level,
-            account: NewAccount::Shadowsocks(user.key.clone()),
+            account: NewAccount::Shadowsocks(user.id.clone()),
         }
     }
 }

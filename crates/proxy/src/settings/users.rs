@@ -70,14 +70,14 @@ impl Pack for VlessUser {
 
 impl Pack for TrojanUser {
     fn pack(&self, to: &mut Packer) {
-        to.bytes(self.key.as_bytes());
+        to.bytes(self.id.as_bytes());
         to.text(&self.email);
         to.number(self.level.into());
     }
 
     fn unpack(from: &mut Unpacker<'_>) -> Option<TrojanUser> {
         Some(TrojanUser {
-            key: Key::from_bytes(from.array()?),
+            id: Key::from_bytes(from.array()?),
             email: from.text()?,
             level: from.number_of()?,
         })
@@ -141,7 +141,7 @@ mod tests {
                 .collect::<Vec<_>>(),
         );
         let trojan = |user: &User| TrojanUser {
-            key: Key::of_password(&user.email),
+            id: Key::of_password(&user.email),
             email: user.email.clone(),
             level: user.level,
         };

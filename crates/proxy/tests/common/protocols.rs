@@ -74,7 +74,7 @@ pub const PASSWORD: &str = "password";
 pub fn trojan_with(fallbacks: Vec<Fallback<FallbackTarget>>) -> InboundProtocol {
     InboundProtocol::Trojan(TrojanIn {
         users: [TrojanUser {
-            key: Key::of_password(PASSWORD),
+            id: Key::of_password(PASSWORD),
             email: "user@example".into(),
             level: 0,
         }]
@@ -163,7 +163,7 @@ pub fn shadowsocks_key(method: Method, seed: u8) -> shadowsocks::Key {
 /// own, 0, where the method tells users apart).
 pub fn shadowsocks(method: Method, two: bool) -> InboundProtocol {
     let one = |seed: u8| ShadowsocksUser {
-        key: shadowsocks_key(method, seed),
+        id: shadowsocks_key(method, seed),
         email: format!("user{seed}@example"),
         level: 0,
     };

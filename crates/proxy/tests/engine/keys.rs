@@ -56,7 +56,7 @@ fn passwords(settings: &Settings) -> Vec<&'static str> {
                 ..
             }) => users
                 .iter()
-                .any(|user| Key::new(user.key.method(), password).is_ok_and(|key| key == user.key)),
+                .any(|user| Key::new(user.id.method(), password).is_ok_and(|key| key == user.id)),
             _ => false,
         });
         let outbounds = settings.outbounds.iter().any(|outbound| match &outbound.protocol {

@@ -231,7 +231,7 @@ async fn strangers_hold_up_no_client_of_2017() {
     };
     for n in 0..2000 {
         users.push(ShadowsocksUser {
-            key: sealway_v2ray::shadowsocks::Key::new(method, &format!("another {n}")).unwrap(),
+            id: sealway_v2ray::shadowsocks::Key::new(method, &format!("another {n}")).unwrap(),
             email: format!("another{n}@example"),
             level: 0,
         });

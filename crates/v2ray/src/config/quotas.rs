@@ -6,7 +6,7 @@ use super::context::Cx;
 use super::inbound::Inbound;
 use super::limits::Limits;
 use super::policy::Policy;
-use super::protocol::{InboundProtocol, ShadowsocksUsers};
+use super::protocol::{InboundProtocol, ShadowsocksUsers, User};
 use super::stats::StatsStore;
 use crate::problem::{At, Position};
 
@@ -20,33 +20,22 @@ struct Limited<'a> {
 
 /// The users of an inbound whose entries may have limits.
 fn users(inbound: &Inbound) -> Vec<Limited<'_>> {
-    let of = |email, level, limits, at| Limited {
-        email,
-        level,
-        limits,
-        at,
-    };
+    fn of<K>(user: &User<K>) -> Limited<'_> {
+        Limited {
+            email: &user.email,
+            level: user.level,
+            limits: user.limits,
+            at: user.at,
+        }
+    }
     match &inbound.protocol {
-        InboundProtocol::Vless(vless) => {
-            let users = vless.users.iter().map(|one| &one.user);
-            users.map(|one| of(&one.email, one.level, one.limits, one.at)).collect()
-        }
-        InboundProtocol::Vmess(vmess) => {
-            let users = vmess.users.iter();
-            users.map(|one| of(&one.email, one.level, one.limits, one.at)).collect()
-        }
-        InboundProtocol::Trojan(trojan) => {
-            let users = trojan.users.iter();
-            users.map(|one| of(&one.email, one.level, one.limits, one.at)).collect()
-        }
-        InboundProtocol::Shadowsocks(shadowsocks) => {
-            let users = match &shadowsocks.users {
-                ShadowsocksUsers::One(user) => std::slice::from_ref(user),
-                ShadowsocksUsers::Classic(users) | ShadowsocksUsers::Many(_, users) => users,
-            };
-            let users = users.iter();
-            users.map(|one| of(&one.email, one.level, one.limits, one.at)).collect()
-        }
+        InboundProtocol::Vless(vless) => vless.users.iter().map(|one| of(&one.user)).collect(),
+        InboundProtocol::Vmess(vmess) => vmess.users.iter().map(of).collect(),
+        InboundProtocol::Trojan(trojan) => trojan.users.iter().map(of).collect(),
+        InboundProtocol::Shadowsocks(shadowsocks) => match &shadowsocks.users {
+            ShadowsocksUsers::One(user) => vec![of(user)],
+            ShadowsocksUsers::Classic(users) | ShadowsocksUsers::Many(_, users) => users.iter().map(of).collect(),
+        },
         _ => Vec::new(),
     }
 }

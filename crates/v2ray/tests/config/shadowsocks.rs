@@ -26,7 +26,7 @@ fn one_user() {
     let ShadowsocksUsers::Classic(users) = &one.users else {
         panic!()
     };
-    assert_eq!(users[0].key, Key::new(Method::Aes256Gcm, "p").unwrap());
+    assert_eq!(users[0].id, Key::new(Method::Aes256Gcm, "p").unwrap());
     assert_eq!((users[0].email.as_str(), users[0].level, users.len()), ("A@b", 3, 1));
     // The cores take streams only, unless more is asked for, but for the methods of 2022.
     assert_eq!((one.networks.tcp, one.networks.udp, one.once), (true, false, true));
@@ -36,7 +36,7 @@ fn one_user() {
     let modern = read_good(&format!(
         r#"{{"method":"2022-blake3-chacha20-poly1305","password":"{K32}"}}"#
     ));
-    assert!(matches!(&modern.users, ShadowsocksUsers::One(user) if user.key.method().is_2022()));
+    assert!(matches!(&modern.users, ShadowsocksUsers::One(user) if user.id.method().is_2022()));
     assert_eq!((modern.networks.tcp, modern.networks.udp), (true, true));
     let only = read_good(&format!(
         r#"{{"method":"2022-blake3-aes-256-gcm","password":"{K32}","network":"udp"}}"#
@@ -53,8 +53,8 @@ fn several_users() {
     let ShadowsocksUsers::Classic(users) = &several.users else {
         panic!()
     };
-    assert_eq!(users[0].key, Key::new(Method::Aes128Gcm, "a").unwrap());
-    assert_eq!(users[1].key, Key::new(Method::XChaCha20Poly1305, "b").unwrap());
+    assert_eq!(users[0].id, Key::new(Method::Aes128Gcm, "a").unwrap());
+    assert_eq!(users[1].id, Key::new(Method::XChaCha20Poly1305, "b").unwrap());
     let modern = read_good(&format!(
         r#"{{"method":"2022-blake3-aes-128-gcm","password":"{K16}","clients":[{{"password":"{OTHER}","email":"a"}}]}}"#
     ));
@@ -62,7 +62,7 @@ fn several_users() {
         panic!()
     };
     assert_eq!(*key, Key::new(Method::Blake3Aes128Gcm, K16).unwrap());
-    assert_eq!(users[0].key, Key::new(Method::Blake3Aes128Gcm, OTHER).unwrap());
+    assert_eq!(users[0].id, Key::new(Method::Blake3Aes128Gcm, OTHER).unwrap());
 }
 
 #[test]

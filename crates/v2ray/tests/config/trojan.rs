@@ -22,9 +22,9 @@ fn an_inbound() {
         let [first, second] = trojan.users.as_slice() else {
             panic!()
         };
-        assert_eq!(first.key, Key::of_password("password"));
+        assert_eq!(first.id, Key::of_password("password"));
         assert_eq!((first.email.as_str(), first.level), ("A@b", 2));
-        assert_eq!(second.key, Key::of_password("other"));
+        assert_eq!(second.id, Key::of_password("other"));
         assert_eq!(trojan.fallbacks.len(), 2);
         assert_eq!(trojan.fallbacks[0].target.to, FallbackDial::Local(80));
     }

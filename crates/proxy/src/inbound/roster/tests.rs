@@ -53,7 +53,7 @@ fn inbounds(stats: &Stats) -> Vec<(&'static str, Box<dyn super::super::Protocol>
         })
     };
     let one = |method, password| ShadowsocksUser {
-        key: Key::new(method, password).unwrap(),
+        id: Key::new(method, password).unwrap(),
         email: String::new(),
         level: 0,
     };

@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 use super::Side;
 use super::server::{NO_USER, Server, check_level, nest, one};
 use super::trojan::Password;
-use super::user::Distinct;
+use super::user::{Distinct, User};
 use crate::Address;
 use crate::config::context::Cx;
 use crate::config::limits::{Limits, limited};
@@ -16,7 +16,7 @@ use crate::config::schema::Kind;
 use crate::config::table::{Decode, object, words};
 use crate::json::Value;
 use crate::link::{Link, Scheme};
-use crate::problem::{At, Position};
+use crate::problem::At;
 use crate::shadowsocks::{Key, KeyChain, Method};
 
 words! {
@@ -108,30 +108,15 @@ object! {
     }
 }
 
-/// A user of a Shadowsocks inbound.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ShadowsocksUser {
-    /// The key that the password stands for, and its method.
-    pub key: Key,
-    /// The name in counters, rules and logs, as it was written. Empty: none. Letter case makes no difference.
-    pub email: String,
-    /// The level, which the policy gives a meaning.
-    pub level: u32,
-    /// Limits of this user, before those of the level.
-    pub limits: Limits,
-    /// Where the user is configured.
-    pub at: Position,
-}
-
 /// Who may use a Shadowsocks inbound.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ShadowsocksUsers {
     /// With the methods of 2017: users with keys, and perhaps methods, of their own.
-    Classic(Vec<ShadowsocksUser>),
+    Classic(Vec<User<Key>>),
     /// With a method of 2022: whoever has this key.
-    One(ShadowsocksUser),
+    One(User<Key>),
     /// With a method of 2022: the inbound's key, and users with keys of their own behind it.
-    Many(Key, Vec<ShadowsocksUser>),
+    Many(Key, Vec<User<Key>>),
 }
 
 /// What a Shadowsocks inbound knows.
@@ -200,13 +185,8 @@ impl Decode for ShadowsocksInbound {
         let users = cx.within("clients", |cx| users(list, method, modern, cx));
         let users = match own {
             Some(key) if alone => {
-                let user = ShadowsocksUser {
-                    key,
-                    email: s.email.value.0,
-                    level: s.level.value,
-                    limits: Limits::default(),
-                    at: s.password.map_or(at, |password| password.at),
-                };
+                let at = s.password.map_or(at, |password| password.at);
+                let user = User::new(At { value: key, at }, (s.email, s.level.value, Limits::default()));
                 match modern {
                     true => ShadowsocksUsers::One(user),
                     false => ShadowsocksUsers::Classic(vec![user]),
@@ -239,7 +219,7 @@ fn users(
     method: Option<Method>,
     modern: bool,
     cx: &mut Cx<'_>,
-) -> Option<Vec<ShadowsocksUser>> {
+) -> Option<Vec<User<Key>>> {
     let mut seen = Distinct::new("password", "give each user a password of their own");
     let wanted = list.len();
     let one = |(i, user): (usize, ShadowsocksUserSettings)| {
@@ -263,16 +243,10 @@ fn users(
                     return None;
                 }
             };
-            let key = key(own, &user.password, cx)?;
+            let (value, limits) = (key(own, &user.password, cx)?, user.limits());
             let secret = Zeroizing::new(format!("{own}:{}", *user.password.value.0));
             seen.check((secret.as_bytes(), at), &user.email, cx);
-            Some(ShadowsocksUser {
-                limits: user.limits(),
-                key,
-                email: user.email.value.0,
-                level: user.level,
-                at,
-            })
+            Some(User::new(At { value, at }, (user.email, user.level, limits)))
         })
     };
     let users: Vec<_> = list.into_iter().enumerate().filter_map(one).collect();

@@ -6,10 +6,10 @@ use zeroize::Zeroizing;
 use super::Side;
 use super::fallback::{self, FallbackTarget, ReadFallback};
 use super::server::{NO_USER, Server, check_level, check_plain, nest, one};
-use super::user::Distinct;
+use super::user::{Distinct, User};
 use crate::Address;
 use crate::config::context::Cx;
-use crate::config::limits::{Limits, limited};
+use crate::config::limits::limited;
 use crate::config::ports::Port;
 use crate::config::scalar::{Name, Part};
 use crate::config::schema::Kind;
@@ -63,26 +63,11 @@ object! {
     }
 }
 
-/// A user of a Trojan inbound.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TrojanUser {
-    /// What the password becomes on the wire.
-    pub key: Key,
-    /// The name in counters, rules and logs, as it was written. Empty: none. Letter case makes no difference.
-    pub email: String,
-    /// The level, which the policy gives a meaning.
-    pub level: u32,
-    /// Limits of this user, before those of the level.
-    pub limits: Limits,
-    /// Where the user is configured.
-    pub at: Position,
-}
-
 /// What a Trojan inbound knows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrojanInbound {
     /// The users. Passwords and e-mails are unique.
-    pub users: Vec<TrojanUser>,
+    pub users: Vec<User<Key>>,
     /// Where everybody else is sent. [`Fallbacks::new`](crate::vless::fallback::Fallbacks::new) takes it.
     pub fallbacks: Vec<Fallback<FallbackTarget>>,
 }
@@ -106,18 +91,13 @@ impl Decode for TrojanInbound {
     }
 }
 
-fn users(list: Vec<TrojanUserSettings>, cx: &mut Cx<'_>) -> Vec<TrojanUser> {
+fn users(list: Vec<TrojanUserSettings>, cx: &mut Cx<'_>) -> Vec<User<Key>> {
     let mut seen = Distinct::new("password", "give each user a password of their own");
     let one = |(i, user): (usize, TrojanUserSettings)| {
-        let (key, at) = (Key::of_password(&user.password.value.0), user.password.at);
-        cx.at_index(i, |cx| seen.check((key.as_bytes(), at), &user.email, cx));
-        TrojanUser {
-            limits: user.limits(),
-            key,
-            email: user.email.value.0,
-            level: user.level,
-            at,
-        }
+        let (limits, at) = (user.limits(), user.password.at);
+        let value = Key::of_password(&user.password.value.0);
+        cx.at_index(i, |cx| seen.check((value.as_bytes(), at), &user.email, cx));
+        User::new(At { value, at }, (user.email, user.level, limits))
     };
     list.into_iter().enumerate().map(one).collect()
 }

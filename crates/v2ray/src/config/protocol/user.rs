@@ -11,11 +11,11 @@ use crate::config::scalar::Name;
 use crate::config::table::object;
 use crate::problem::{At, Position};
 
-/// A user of an inbound.
+/// A user of an inbound, by a secret id or by what stands for one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct User {
-    /// The secret id.
-    pub id: UserId,
+pub struct User<K = UserId> {
+    /// What the user is recognised by.
+    pub id: K,
     /// The name in counters, rules and logs, as it was written. Empty: none. Letter case makes no difference.
     pub email: String,
     /// The level, which the policy gives a meaning.
@@ -86,6 +86,19 @@ impl Distinct {
     }
 }
 
+impl<K> User<K> {
+    /// A user by an id, and by the e-mail, the level and the limits that were read.
+    pub(crate) fn new(id: At<K>, (email, level, limits): (At<Name>, u32, Limits)) -> Self {
+        User {
+            id: id.value,
+            email: email.value.0,
+            level,
+            limits,
+            at: id.at,
+        }
+    }
+}
+
 /// A user's id, e-mail, level and limits, as read.
 pub(crate) type Entry = (At<UserId>, At<Name>, u32, Limits);
 
@@ -94,13 +107,7 @@ pub(crate) fn distinct(users: impl Iterator<Item = Entry>, cx: &mut Cx<'_>) -> V
     let mut seen = Distinct::new("id", "give each user an id of their own: `sealway uuid` makes one");
     let one = |(i, (id, email, level, limits)): (usize, Entry)| {
         cx.at_index(i, |cx| seen.check((id.value.as_bytes(), id.at), &email, cx));
-        User {
-            id: id.value,
-            email: email.value.0,
-            level,
-            limits,
-            at: id.at,
-        }
+        User::new(id, (email, level, limits))
     };
     users.enumerate().map(one).collect()
 }
