@@ -13,7 +13,7 @@ use std::time::Duration;
 pub use crate::log::Rotation;
 pub use sealway_v2ray::config::{
     AccessFormat, Account, Attributes, Balancer, BalancerKind, BurstObservatory, ClientReality, Cost, CostMatch, Dns,
-    DnsAction, DnsAddress, DnsIps, DnsNetwork, DnsRule, DnsServer, DnsTransport, DomainMatch, FakePool, FallbackDial,
+    DnsAction, DnsAddress, DnsIps, DnsRule, DnsServer, DnsTransport, DomainMatch, FakePool, FallbackDial,
     FallbackTarget, Fragment, Front, HostAnswer, IpMatch, LeastLoad, Limits, LogTarget, MaskAddress, Metrics, Noise,
     NoisePacket, NoiseTo, NonIpQuery, Observatory, Override, Packets, Pem, ProbeMethod, ProbeUrl, ProcessMatch,
     Processes, Protocols, QueryStrategy, RoutingStrategy, Secret, SendThrough, ServerReality, Systems, ThrottledAfter,

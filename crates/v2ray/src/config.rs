@@ -73,11 +73,11 @@ pub use outbound::{Mux, Outbound, ProxySettings, SendThrough, XudpProxyUdp443};
 pub use policy::{LevelPolicy, Levels, Policy, SystemPolicy};
 pub use ports::{Networks, Port, Ports};
 pub use protocol::{
-    Account, BlackholeAnswer, BlackholeResponse, BlackholeSettings, DnsAction, DnsNetwork, DnsRule, DnsSettings,
-    DokodemoSettings, Experiments, FallbackTarget, FinalAction, FinalRule, Fragment, FreedomSettings, HttpSettings,
-    InboundProtocol, Noise, NoisePacket, NoiseTo, NonIpQuery, OutboundProtocol, Packets, ProxyOutbound, Redirect,
-    Server, ShadowsocksInbound, ShadowsocksOutbound, ShadowsocksUsers, SocksAuth, SocksSettings, TrojanInbound,
-    TrojanOutbound, User, Vision, VlessInbound, VlessOutbound, VlessUser, VmessInbound, VmessOutbound, VmessSecurity,
+    Account, BlackholeAnswer, BlackholeResponse, BlackholeSettings, DnsAction, DnsRule, DnsSettings, DokodemoSettings,
+    Experiments, FallbackTarget, FinalAction, FinalRule, Fragment, FreedomSettings, HttpSettings, InboundProtocol,
+    Noise, NoisePacket, NoiseTo, NonIpQuery, OutboundProtocol, Packets, ProxyOutbound, Redirect, Server,
+    ShadowsocksInbound, ShadowsocksOutbound, ShadowsocksUsers, SocksAuth, SocksSettings, TrojanInbound, TrojanOutbound,
+    User, Vision, VlessInbound, VlessOutbound, VlessUser, VmessInbound, VmessOutbound, VmessSecurity,
 };
 pub use reality::{ClientReality, FallbackLimit, Reality, Secret, ServerReality, ThrottledAfter};
 pub use reference::{keys, reference};

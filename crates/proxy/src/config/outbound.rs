@@ -38,10 +38,7 @@ pub(super) fn outbound(outbound: &config::Outbound, cone: &Cone) -> Outbound {
             http: blackhole.response.kind == BlackholeResponse::Http,
         },
         config::OutboundProtocol::Dns(dns) => OutboundProtocol::Dns(DnsOut {
-            network: dns.network.map(|network| match network {
-                DnsNetwork::Tcp => sealway_v2ray::Network::Tcp,
-                _ => sealway_v2ray::Network::Udp,
-            }),
+            network: dns.network,
             address: dns.address.clone(),
             port: (dns.port.0 > 0).then_some(dns.port.0),
             non_ip_query: dns.non_ip_query,

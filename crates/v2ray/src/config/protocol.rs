@@ -23,7 +23,7 @@ use crate::link::Link;
 use crate::problem::Position;
 
 pub use blackhole::{BlackholeAnswer, BlackholeResponse, BlackholeSettings};
-pub use dns::{DnsAction, DnsNetwork, DnsRule, DnsSettings, NonIpQuery};
+pub use dns::{DnsAction, DnsRule, DnsSettings, NonIpQuery};
 pub use dokodemo::DokodemoSettings;
 pub use fallback::FallbackTarget;
 pub use freedom::{FinalAction, FinalRule, Fragment, FreedomSettings, Noise, NoisePacket, NoiseTo, Packets, Redirect};

@@ -193,24 +193,15 @@ macro_rules! object {
 }
 pub(crate) use object;
 
-/// Declares an enumeration and the words for it, which compare without regard to case.
+/// Declares an enumeration and the words for it, which compare without regard to case; or, after `for`, the words for one that is
+/// declared elsewhere.
 macro_rules! words {
     (
-        $(#[doc = $about:literal])*
-        $vis:vis enum $Name:ident {
-            $(
-                $(#[doc = $doc:literal])*
-                $Variant:ident = $word:literal $(| $alias:literal)* ;
-            )*
+        for $Name:ty {
+            $( $Variant:ident = $word:literal $(| $alias:literal)* ; )*
         }
         $( other { $( $why:ident $other:literal : $text:literal ; )* } )?
     ) => {
-        $(#[doc = $about])*
-        #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-        $vis enum $Name {
-            $( $(#[doc = $doc])* $Variant, )*
-        }
-
         impl $Name {
             const WORDS: &'static [(Self, &'static [&'static str])] = &[
                 $( (Self::$Variant, &[$word $(, $alias)*]), )*
@@ -223,12 +214,6 @@ macro_rules! words {
                     text: $text,
                 },
             )*)?];
-
-            /// The word for it.
-            #[allow(dead_code, reason = "not every enumeration is written back")]
-            $vis fn as_str(self) -> &'static str {
-                match self { $( Self::$Variant => $word, )* }
-            }
         }
 
         impl $crate::config::table::Decode for $Name {
@@ -242,6 +227,35 @@ macro_rules! words {
             ) -> Option<Self> {
                 $crate::config::table::decode_word(value, Self::WORDS, Self::OTHERS, cx)
             }
+        }
+    };
+    (
+        $(#[doc = $about:literal])*
+        $vis:vis enum $Name:ident {
+            $(
+                $(#[doc = $doc:literal])*
+                $Variant:ident = $word:literal $(| $alias:literal)* ;
+            )*
+        }
+        $( other { $($others:tt)* } )?
+    ) => {
+        $(#[doc = $about])*
+        #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+        $vis enum $Name {
+            $( $(#[doc = $doc])* $Variant, )*
+        }
+
+        impl $Name {
+            /// The word for it.
+            #[allow(dead_code, reason = "not every enumeration is written back")]
+            $vis fn as_str(self) -> &'static str {
+                match self { $( Self::$Variant => $word, )* }
+            }
+        }
+
+        $crate::config::table::words! {
+            for $Name { $( $Variant = $word $(| $alias)*; )* }
+            $( other { $($others)* } )?
         }
     };
 }

@@ -2,7 +2,6 @@
 
 use super::Side;
 use super::server::check_level;
-use crate::Address;
 use crate::config::context::Cx;
 use crate::config::net::DomainMatches;
 use crate::config::ports::{Port, Ports};
@@ -10,6 +9,7 @@ use crate::config::schema::Loses;
 use crate::config::stream::Stream;
 use crate::config::table::{object, words};
 use crate::problem::{At, Position};
+use crate::{Address, Network};
 
 words! {
     /// What becomes of questions that are not about addresses.
@@ -38,11 +38,8 @@ words! {
 }
 
 words! {
-    /// How questions are sent on.
-    pub enum DnsNetwork {
-        /// As streams.
+    for Network {
         Tcp = "tcp";
-        /// As datagrams.
         Udp = "udp";
     }
 }
@@ -65,7 +62,7 @@ object! {
     /// Answers questions of DNS that are sent to it, whatever their target: those about addresses by the object `dns`.
     pub struct DnsSettings: "dns settings" {
         /// How questions that go on are sent. Absent: as they came.
-        network: Option<DnsNetwork> = "rewriteNetwork" | "network";
+        network: Option<Network> = "rewriteNetwork" | "network";
         /// Where they are sent. Absent: to their target.
         address: Option<Address> = "rewriteAddress" | "address";
         /// The port they are sent to. 0: that of their target.

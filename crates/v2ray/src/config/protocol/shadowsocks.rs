@@ -20,22 +20,14 @@ use crate::problem::At;
 use crate::shadowsocks::{Key, KeyChain, Method};
 
 words! {
-    /// A method of Shadowsocks.
-    pub(crate) enum MethodWord {
-        /// AES-128-GCM, of 2017.
+    for Method {
         Aes128Gcm = "aes-128-gcm" | "aead_aes_128_gcm";
-        /// AES-256-GCM, of 2017.
         Aes256Gcm = "aes-256-gcm" | "aead_aes_256_gcm";
-        /// ChaCha20-Poly1305, of 2017.
-        Chacha20 = "chacha20-ietf-poly1305" | "chacha20-poly1305" | "aead_chacha20_poly1305";
-        /// XChaCha20-Poly1305, of 2017.
-        Xchacha20 = "xchacha20-ietf-poly1305" | "xchacha20-poly1305" | "aead_xchacha20_poly1305";
-        /// AES-128-GCM, of 2022.
+        ChaCha20Poly1305 = "chacha20-ietf-poly1305" | "chacha20-poly1305" | "aead_chacha20_poly1305";
+        XChaCha20Poly1305 = "xchacha20-ietf-poly1305" | "xchacha20-poly1305" | "aead_xchacha20_poly1305";
         Blake3Aes128Gcm = "2022-blake3-aes-128-gcm";
-        /// AES-256-GCM, of 2022.
         Blake3Aes256Gcm = "2022-blake3-aes-256-gcm";
-        /// ChaCha20-Poly1305, of 2022.
-        Blake3Chacha20 = "2022-blake3-chacha20-poly1305";
+        Blake3ChaCha20Poly1305 = "2022-blake3-chacha20-poly1305";
     }
     other {
         Gone "none": "it encrypts nothing: write 2022-blake3-aes-256-gcm or aes-256-gcm on both ends";
@@ -49,20 +41,6 @@ words! {
     }
 }
 
-impl MethodWord {
-    fn method(self) -> Method {
-        match self {
-            MethodWord::Aes128Gcm => Method::Aes128Gcm,
-            MethodWord::Aes256Gcm => Method::Aes256Gcm,
-            MethodWord::Chacha20 => Method::ChaCha20Poly1305,
-            MethodWord::Xchacha20 => Method::XChaCha20Poly1305,
-            MethodWord::Blake3Aes128Gcm => Method::Blake3Aes128Gcm,
-            MethodWord::Blake3Aes256Gcm => Method::Blake3Aes256Gcm,
-            MethodWord::Blake3Chacha20 => Method::Blake3ChaCha20Poly1305,
-        }
-    }
-}
-
 limited! {
     /// A user of a Shadowsocks inbound.
     pub(crate) struct ShadowsocksUserSettings: "shadowsocks settings.clients[]" {
@@ -70,7 +48,7 @@ limited! {
         /// colon and their own.
         password: At<Password> = "password", required;
         /// The method, of 2017. Absent: that of the inbound. All users of a method of 2022 have the inbound's.
-        method: Option<At<MethodWord>> = "method";
+        method: Option<At<Method>> = "method";
         /// The name in counters, rules and logs.
         email: At<Name> = "email", default "\"\"";
         /// The level, which `policy.levels` gives a meaning.
@@ -86,7 +64,7 @@ object! {
     /// Shadowsocks. Either one user, whose keys stand here, or `clients`.
     pub(crate) struct ShadowsocksSettings: "shadowsocks settings" {
         /// The method.
-        method: Option<At<MethodWord>> = "method";
+        method: Option<At<Method>> = "method";
         /// The password; with a method of 2022 a key of 16 or 32 bytes, by the method, in base64.
         password: Option<At<Password>> = "password";
         /// The name of the one user in counters, rules and logs.
@@ -146,14 +124,14 @@ impl Decode for ShadowsocksInbound {
         let at = value.at;
         let s = ShadowsocksSettings::decode(value, cx)?;
         let list = s.users.0?;
-        let method = s.method.as_ref().map(|word| word.value.method());
+        let method = s.method.as_ref().map(|word| word.value);
         let modern = method.is_some_and(Method::is_2022);
         let alone = list.is_empty();
         // Users of 2017 may have all of it themselves.
         let own = match (method, &s.password) {
             (Some(method), Some(password)) if alone || modern => Some(key(method, password, cx)?),
             (None, _) if alone => {
-                cx.error(at, "`method` is missing", MethodWord::kind().wanted());
+                cx.error(at, "`method` is missing", Method::kind().wanted());
                 return None;
             }
             (Some(_), None) if alone || modern => {
@@ -226,20 +204,20 @@ fn users(
         cx.at_index(i, |cx| {
             let at = user.password.at;
             let own = match (&user.method, method) {
-                (Some(word), Some(all)) if modern && word.value.method() != all => {
+                (Some(word), Some(all)) if modern && word.value != all => {
                     let hint = "leave `method` out of the users of a method of 2022";
                     cx.error_in("method", word.at, format!("the inbound's method is {all}"), hint);
                     return None;
                 }
-                (Some(word), _) if !modern && word.value.method().is_2022() => {
+                (Some(word), _) if !modern && word.value.is_2022() => {
                     let hint = "write it, and the inbound's key as `password`, beside `clients`";
                     cx.error_in("method", word.at, "a method of 2022 belongs to the inbound", hint);
                     return None;
                 }
-                (Some(word), _) => word.value.method(),
+                (Some(word), _) => word.value,
                 (None, Some(all)) => all,
                 (None, None) => {
-                    cx.error(at, "`method` is missing", MethodWord::kind().wanted());
+                    cx.error(at, "`method` is missing", Method::kind().wanted());
                     return None;
                 }
             };
@@ -267,7 +245,7 @@ object! {
         /// Its port, for streams and for datagrams, which go there as they are, whatever carries the streams.
         port: Port = "port", required;
         /// The method.
-        method: MethodWord = "method", required;
+        method: Method = "method", required;
         /// The password; with a method of 2022 a key in base64, or the server's key, a colon and our own.
         password: At<Password> = "password", required;
         /// The level. The limits of the inbound's user hold.
@@ -328,7 +306,7 @@ impl Decode for ShadowsocksOutbound {
         let one = one(s.servers, "server", at, cx)?;
         check_level("level", one.level, cx);
         let password = one.password.value.0;
-        let keys = KeyChain::new(one.method.method(), &password);
+        let keys = KeyChain::new(one.method, &password);
         let keys = keys.map_err(|error| {
             cx.within("servers", |cx| {
                 cx.at_index(0, |cx| cx.error_in("password", one.password.at, error.to_string(), ""));

@@ -23,11 +23,8 @@ use crate::vless::fallback::Fallback;
 use crate::vless::vision::Seed;
 
 words! {
-    /// What a VLESS user's connections do besides.
-    pub(crate) enum FlowName {
-        /// Nothing.
+    for Flow {
         None = "" | "none";
-        /// They are padded, and leave the outer TLS where they are TLS themselves.
         Vision = "xtls-rprx-vision";
     }
     other {
@@ -66,7 +63,7 @@ limited! {
         /// The level, which `policy.levels` gives a meaning.
         level: u32 = "level", default "0";
         /// The flow. Absent: that of the inbound.
-        flow: Option<At<FlowName>> = "flow";
+        flow: Option<At<Flow>> = "flow";
         /// Four numbers for the padding of the flow: below how many bytes of content it may be long; below how many its random
         /// part is then; how many content and padding are at least then; below how many a short one is. Absent: those of the
         /// inbound.
@@ -89,7 +86,7 @@ object! {
         /// Where everybody else is sent. An empty list closes their connections.
         fallbacks: Part<Vec<At<ReadFallback>>> = "fallbacks";
         /// The flow of users that name none.
-        flow: Part<At<FlowName>> = "flow", default "\"\"";
+        flow: Part<At<Flow>> = "flow", default "\"\"";
         /// The numbers for padding of users that have none. Absent: 900, 500, 900, 256.
         seed: Part<Option<At<Vec<u32>>>> = "testseed";
     }
@@ -141,7 +138,7 @@ impl Decode for VlessInbound {
         cx.within("clients", |cx| {
             for (i, user) in users.iter().enumerate() {
                 let own = user.flow.as_ref();
-                let asked = own.or(usual.as_ref()).filter(|flow| flow.value == FlowName::Vision);
+                let asked = own.or(usual.as_ref()).filter(|flow| flow.value == Flow::Vision);
                 if let (Some(asked), None) = (asked, flow) {
                     flow = Some((own.map(|_| i), asked.at));
                 }
