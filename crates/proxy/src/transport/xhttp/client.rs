@@ -52,11 +52,7 @@ impl Client {
         let share = up.share().await?;
         if settings.mode == Mode::StreamOne {
             let half = up.open(share.as_ref(), &Asked::One).await?;
-            let stream = Held {
-                inner: Whole::new(half),
-                _share: [share, None],
-            };
-            return Ok(Stream::new(Box::new(stream), Traffic::default()));
+            return Ok(Stream::new(Box::new(Whole::new(half, share)), Traffic::default()));
         }
         let session = ids::make(settings.table.as_ref(), &random::bytes()?);
         let (down, down_share) = match &self.download {
@@ -79,56 +75,18 @@ impl Client {
                 down.open(down_share.as_ref(), &asked),
                 up.open(share.as_ref(), &uploads)
             )?;
-            let stream = Held {
-                inner: Split {
-                    down,
-                    up,
-                    answered: false,
-                    reset: false,
-                },
-                _share: [share, down_share],
+            let stream = Split {
+                down,
+                up,
+                answered: false,
+                reset: false,
+                _shares: [share, down_share],
             };
             return Ok(Stream::new(Box::new(stream), Traffic::default()));
         }
         let down = down.open(down_share.as_ref(), &asked).await?;
         let packets = Packets::new(up, share, session, (down, down_share))?;
         Ok(Stream::new(Box::new(packets), Traffic::default()))
-    }
-}
-
-/// A stream that holds its shares of connections.
-struct Held<V> {
-    inner: V,
-    _share: [Option<Share>; 2],
-}
-
-impl<V: Virtual> Virtual for Held<V> {
-    fn poll_read_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.inner.poll_read_ready(cx)
-    }
-
-    fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.inner.poll_read(cx, into)
-    }
-
-    fn poll_write(&mut self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
-        self.inner.poll_write(cx, from)
-    }
-
-    fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.inner.poll_shutdown(cx)
-    }
-
-    fn reset_on_close(&mut self) {
-        self.inner.reset_on_close();
-    }
-
-    fn trust(&mut self) {
-        self.inner.trust();
-    }
-
-    fn can_half_close(&self) -> bool {
-        self.inner.can_half_close()
     }
 }
 
@@ -139,6 +97,7 @@ struct Split {
     /// The answer to what goes up has ended.
     answered: bool,
     reset: bool,
+    _shares: [Option<Share>; 2],
 }
 
 impl Split {

@@ -110,19 +110,24 @@ impl Half {
     }
 }
 
-/// Both directions on one request, as a carrier.
-pub(super) struct Whole {
+/// Both directions on one request, as a carrier. It holds something beside it: a client its share of the connection.
+pub(super) struct Whole<S> {
     half: Half,
     reset: bool,
+    _held: S,
 }
 
-impl Whole {
-    pub(super) fn new(half: Half) -> Self {
-        Whole { half, reset: false }
+impl<S> Whole<S> {
+    pub(super) fn new(half: Half, held: S) -> Self {
+        Whole {
+            half,
+            reset: false,
+            _held: held,
+        }
     }
 }
 
-impl Virtual for Whole {
+impl<S: Send> Virtual for Whole<S> {
     fn poll_read_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
@@ -149,7 +154,7 @@ impl Virtual for Whole {
     }
 }
 
-impl Drop for Whole {
+impl<S> Drop for Whole<S> {
     fn drop(&mut self) {
         if !self.reset {
             self.half.leave();

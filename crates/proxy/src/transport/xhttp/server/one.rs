@@ -163,7 +163,7 @@ impl One {
                 Ok(Ask::One) => {
                     one.begin(to);
                     send(&mut one, &judged.down.head(length)).await?;
-                    let whole = Whole::new(Half::One(one));
+                    let whole = Whole::new(Half::One(one), ());
                     let stream = Stream::new(Box::new(whole), Traffic::default());
                     return Ok(Some((self.like)(stream, judged.client)));
                 }

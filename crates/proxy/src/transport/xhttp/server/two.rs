@@ -52,7 +52,7 @@ impl Two {
             Act::One => {
                 let mut body = exchange.accept(head, None);
                 body.begin().is_ok().then(|| {
-                    let whole = Whole::new(Half::Two(Box::new(body)));
+                    let whole = Whole::new(Half::Two(Box::new(body)), ());
                     Stream::new(Box::new(whole), Traffic::default())
                 })
             }
