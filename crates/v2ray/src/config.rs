@@ -75,7 +75,7 @@ pub use ports::{Networks, Port, Ports};
 pub use protocol::{
     Account, BlackholeAnswer, BlackholeResponse, BlackholeSettings, DnsAction, DnsRule, DnsSettings, DokodemoSettings,
     Experiments, FallbackTarget, FinalAction, FinalRule, Fragment, FreedomSettings, HttpSettings, InboundProtocol,
-    Noise, NoisePacket, NoiseTo, NonIpQuery, OutboundProtocol, Packets, ProxyOutbound, Redirect, Server,
+    Noise, NoisePacket, NoiseTo, NonIpQuery, OutboundProtocol, Packets, Password, ProxyOutbound, Redirect, Server,
     ShadowsocksInbound, ShadowsocksOutbound, ShadowsocksUsers, SocksAuth, SocksSettings, TrojanInbound, TrojanOutbound,
     User, Vision, VlessInbound, VlessOutbound, VlessUser, VmessInbound, VmessOutbound, VmessSecurity,
 };

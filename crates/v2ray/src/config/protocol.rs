@@ -31,7 +31,7 @@ pub use http::{HttpSettings, ProxyOutbound};
 pub use server::Server;
 pub use shadowsocks::{ShadowsocksInbound, ShadowsocksOutbound, ShadowsocksUsers};
 pub use socks::{SocksAuth, SocksSettings};
-pub use trojan::{TrojanInbound, TrojanOutbound};
+pub use trojan::{Password, TrojanInbound, TrojanOutbound};
 pub use user::{Account, User};
 pub use vless::{Vision, VlessInbound, VlessOutbound, VlessUser};
 pub use vmess::{Experiments, VmessInbound, VmessOutbound, VmessSecurity};

@@ -272,27 +272,16 @@ object! {
 }
 
 /// A Shadowsocks server.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ShadowsocksOutbound {
     /// The server.
     pub server: Server,
     /// What the password stands for, and its method.
     pub keys: KeyChain,
-    /// The password. Links hold it as it is. Wiped when it is dropped.
-    pub password: Zeroizing<String>,
+    /// The password. Links hold it as it is.
+    pub password: Password,
     /// A name, for the reader.
     pub email: String,
-}
-
-/// Does not show the password.
-impl std::fmt::Debug for ShadowsocksOutbound {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ShadowsocksOutbound")
-            .field("server", &self.server)
-            .field("keys", &self.keys)
-            .field("email", &self.email)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Decode for ShadowsocksOutbound {
@@ -305,7 +294,7 @@ impl Decode for ShadowsocksOutbound {
         let s = ShadowsocksOutSettings::decode(nest(value, "servers", NO_USER, &[]), cx)?;
         let one = one(s.servers, "server", at, cx)?;
         check_level("level", one.level, cx);
-        let password = one.password.value.0;
+        let password = one.password.value;
         let keys = KeyChain::new(one.method, &password);
         let keys = keys.map_err(|error| {
             cx.within("servers", |cx| {

@@ -1,5 +1,7 @@
 //! Trojan.
 
+use std::ops::Deref;
+
 use serde_json::json;
 use zeroize::Zeroizing;
 
@@ -104,7 +106,15 @@ fn users(list: Vec<TrojanUserSettings>, cx: &mut Cx<'_>) -> Vec<User<Key>> {
 
 /// A password, which is not empty. Wiped when it is dropped.
 #[derive(Clone, PartialEq)]
-pub(crate) struct Password(pub(crate) Zeroizing<String>);
+pub struct Password(pub(crate) Zeroizing<String>);
+
+impl Deref for Password {
+    type Target = String;
+
+    fn deref(&self) -> &String {
+        &self.0
+    }
+}
 
 /// Does not show it.
 impl std::fmt::Debug for Password {
@@ -162,24 +172,14 @@ object! {
 }
 
 /// A Trojan server.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TrojanOutbound {
     /// The server.
     pub server: Server,
-    /// Our password there. Links hold it as it is. Wiped when it is dropped.
-    pub password: Zeroizing<String>,
+    /// Our password there. Links hold it as it is.
+    pub password: Password,
     /// A name, for the reader.
     pub email: String,
-}
-
-/// Does not show the password.
-impl std::fmt::Debug for TrojanOutbound {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TrojanOutbound")
-            .field("server", &self.server)
-            .field("email", &self.email)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Decode for TrojanOutbound {
@@ -197,7 +197,7 @@ impl Decode for TrojanOutbound {
                 address: one.address,
                 port: one.port.0,
             },
-            password: one.password.0,
+            password: one.password,
             email: one.email,
         })
     }
