@@ -312,7 +312,7 @@ mod tests {
 
     use super::*;
     use crate::Step;
-    use crate::step::parse;
+    use crate::step::{parse, whole};
 
     fn port_first(bytes: &[u8]) -> Result<Step<(Address, u16)>, Error> {
         parse(bytes, |c| read_port_first(c, Protocol::Vless))
@@ -330,18 +330,8 @@ mod tests {
             write_port_first(&address, 443, &mut a);
             write_type_first(&address, 443, &mut b);
             assert_eq!(b.len(), a.len());
-            for n in 0..a.len() {
-                assert!(matches!(port_first(&a[..n]), Ok(Step::More(m)) if m > 0 && m <= a.len() - n));
-                assert!(matches!(type_first(&b[..n]), Ok(Step::More(m)) if m > 0 && m <= b.len() - n));
-            }
-            let want = Step::Done {
-                value: (address.clone(), 443),
-                used: a.len(),
-            };
-            a.push(0);
-            b.push(0);
-            assert_eq!(port_first(&a).unwrap(), want);
-            assert_eq!(type_first(&b).unwrap(), want);
+            assert_eq!(whole(&a, port_first), (address.clone(), 443));
+            assert_eq!(whole(&b, type_first), (address, 443));
         }
     }
 

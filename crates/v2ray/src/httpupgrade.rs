@@ -63,6 +63,7 @@ pub fn parse_answer(bytes: &[u8]) -> Result<Step<()>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::step::whole;
 
     fn server() -> Server {
         Server {
@@ -80,31 +81,12 @@ mod tests {
             path: "/up",
             ..Client::default()
         };
-        let mut sent = request(&client).unwrap();
-        for n in 0..sent.len() {
-            assert_eq!(accept(&sent[..n], &server()), Step::More(1));
-        }
-        let whole = sent.len();
-        sent.extend_from_slice(b"first bytes");
-        let Step::Done {
-            value: Answer::Upgrade { reply, early, .. },
-            used,
-        } = accept(&sent, &server())
-        else {
+        let sent = request(&client).unwrap();
+        let Answer::Upgrade { reply, early, .. } = whole(&sent, |bytes| Ok(accept(bytes, &server()))) else {
             panic!()
         };
-        assert_eq!((used, early.len()), (whole, 0));
-        for n in 0..reply.len() {
-            assert_eq!(parse_answer(&reply[..n]), Ok(Step::More(1)));
-        }
-        let more = [&reply[..], b"x"].concat();
-        assert_eq!(
-            parse_answer(&more),
-            Ok(Step::Done {
-                value: (),
-                used: reply.len()
-            })
-        );
+        assert!(early.is_empty());
+        whole(&reply, parse_answer);
     }
 
     #[test]

@@ -106,3 +106,20 @@ pub(crate) fn parse<'a, T>(
         Err(Stop::Failed(error)) => Err(error),
     }
 }
+
+/// What a whole message says. Every beginning of it has to ask for more, and not for too much, and what follows it makes no
+/// difference.
+#[cfg(test)]
+pub(crate) fn whole<T: std::fmt::Debug>(message: &[u8], parse: impl Fn(&[u8]) -> Result<Step<T>, crate::Error>) -> T {
+    let len = message.len();
+    for n in 0..len {
+        match parse(&message[..n]) {
+            Ok(Step::More(more)) => assert!(more > 0 && n + more <= len, "{more} more than {n} of {len} bytes"),
+            other => panic!("{n} of {len} bytes gave {other:?}"),
+        }
+    }
+    match parse(&[message, b"\0what follows"].concat()) {
+        Ok(Step::Done { value, used }) if used == len => value,
+        other => panic!("{len} bytes gave {other:?}"),
+    }
+}

@@ -65,6 +65,7 @@ pub(crate) fn host_and_port(address: &Address, port: u16) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::step::whole;
 
     #[test]
     fn the_request() {
@@ -81,17 +82,7 @@ mod tests {
 
     #[test]
     fn the_answer() {
-        let bytes = b"HTTP/1.1 200 Connection established\r\n\r\n\x16\x03";
-        for n in 0..bytes.len() - 2 {
-            assert_eq!(parse_connected(&bytes[..n]), Ok(Step::More(1)));
-        }
-        assert_eq!(
-            parse_connected(bytes),
-            Ok(Step::Done {
-                value: (),
-                used: bytes.len() - 2
-            })
-        );
+        whole(b"HTTP/1.1 200 Connection established\r\n\r\n", parse_connected);
         assert!(matches!(
             parse_connected(b"HTTP/1.1 407 x\r\n\r\n"),
             Err(Error::UnknownUser { .. })

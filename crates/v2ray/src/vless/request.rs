@@ -117,6 +117,7 @@ pub(super) fn field(field: &'static str, got: u8) -> Error {
 mod tests {
     use super::*;
     use crate::Address;
+    use crate::step::whole;
 
     fn all() -> Vec<Request> {
         let mut all = Vec::new();
@@ -148,16 +149,7 @@ mod tests {
             let mut bytes = Vec::new();
             request.encode(&mut bytes);
             assert!(bytes.len() <= Request::MAX_LEN);
-            for n in 0..bytes.len() {
-                match Request::decode(&bytes[..n]).unwrap() {
-                    Step::More(more) => assert!(more > 0 && n + more <= bytes.len()),
-                    step => panic!("{n} of {} bytes gave {step:?}", bytes.len()),
-                }
-            }
-            let used = bytes.len();
-            bytes.extend_from_slice(b"payload");
-            let value = request;
-            assert_eq!(Request::decode(&bytes).unwrap(), Step::Done { value, used });
+            assert_eq!(whole(&bytes, Request::decode), request);
         }
     }
 
