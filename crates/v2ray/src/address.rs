@@ -405,12 +405,6 @@ mod tests {
             prop_assert_eq!(port_first(&a).unwrap().done(), Some((address.clone(), port)));
             prop_assert_eq!(type_first(&b).unwrap().done(), Some((address, port)));
         }
-
-        #[test]
-        fn total(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
-            let _ = port_first(&bytes);
-            let _ = type_first(&bytes);
-        }
     }
 
     #[test]

@@ -283,12 +283,5 @@ mod tests {
             let used = out.len();
             prop_assert_eq!(decode(&out), Ok(Step::Done { value: Some(ends), used }));
         }
-
-        #[test]
-        fn total(bytes in prop::collection::vec(any::<u8>(), 0..200), text in "PROXY[ -~]{0,120}") {
-            let _ = decode(&bytes);
-            let _ = decode(text.as_bytes());
-            let _ = decode(&[SIGNATURE, &bytes[..]].concat());
-        }
     }
 }

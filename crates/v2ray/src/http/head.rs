@@ -308,12 +308,5 @@ mod tests {
         fn the_end_is_where_a_plain_search_finds_it(bytes in prop::collection::vec(prop::sample::select(&b"\r\na"[..]), 0..40)) {
             prop_assert_eq!(end(&bytes), bytes.windows(4).position(|w| w == b"\r\n\r\n"));
         }
-
-        #[test]
-        fn total(bytes in prop::collection::vec(any::<u8>(), 0..100), text in "[A-Z]{1,4} [ -~]{0,20}\r\n([ -~]{0,9}\r\n){0,4}\r\n") {
-            let _ = request(&bytes);
-            let _ = request(text.as_bytes());
-            let _ = parse_response(text.as_bytes(), 99, Protocol::Http);
-        }
     }
 }

@@ -188,9 +188,4 @@ proptest! {
             prop_assert_eq!(&out[range], &data[..]);
         }
     }
-
-    #[test]
-    fn total(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
-        let _ = decode(&bytes);
-    }
 }

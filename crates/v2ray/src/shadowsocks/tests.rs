@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use proptest::prelude::*;
-
 use super::classic::{self, Search};
 use super::edition2022::packet::{ClientSession, PacketSealer, SessionKey};
 use super::edition2022::{AnswerSealer, Request, decode_target, open_answer, open_request};

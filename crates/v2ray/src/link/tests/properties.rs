@@ -126,12 +126,4 @@ proptest! {
         prop_assert_eq!(made.left_out, Vec::<&str>::new());
         prop_assert_eq!(made.link, link);
     }
-
-    #[test]
-    fn never_panics(text in "(ss|trojan|vless|vmess)://\\PC{0,60}", bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
-        let _ = Link::parse(&text);
-        if let Ok(link) = Link::parse(&format!("vmess://{}", STANDARD.encode(bytes))) {
-            let _ = link.to_outbound();
-        }
-    }
 }

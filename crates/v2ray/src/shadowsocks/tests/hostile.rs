@@ -162,29 +162,3 @@ fn users_of_several_methods() {
         assert!(Search::new(&users).stream(&users, &wire[..49], 9).is_err());
     }
 }
-
-proptest! {
-    #[test]
-    fn total(bytes in prop::collection::vec(any::<u8>(), 0..200), which in 0..7usize) {
-        let method = Method::ALL[which];
-        let own = key(method, 1);
-        if method.is_2022() {
-            let users = edition2022::Users::one(own.clone(), ());
-            let got = open_request(&bytes, &users, NOW).map(|step| matches!(step, Step::Done { .. }));
-            prop_assert!(got != Ok(true));
-            prop_assert!(open_answer(&bytes, &own, &[0; 32][..method.salt_len()], NOW).map(|step| step.done().is_none()).unwrap_or(true));
-            let mut client = ClientSession::new(&chain(own), 1).unwrap();
-            prop_assert!(client.open(&mut bytes.clone(), NOW).is_err());
-            if let Ok(front) = users.front(&bytes) {
-                let session = SessionKey::new(front.key, front.session).unwrap();
-                prop_assert!(front.open(&session, &mut bytes.clone(), NOW).is_err());
-            }
-        } else {
-            let users = classic::Users::from_list([(own.clone(), ())]).unwrap();
-            prop_assert!(Search::new(&users).stream(&users, &bytes, 9).is_err());
-            prop_assert!(classic::packet::open(&own, &bytes, &mut Vec::new()).is_err());
-        }
-        let _ = decode_target(&bytes, which * 10);
-        let _ = classic::decode_target(&bytes);
-    }
-}

@@ -188,11 +188,4 @@ proptest! {
         let got = build(&named).choose(NAMES[name], ALPNS[alpn], &first).ok().copied();
         prop_assert_eq!(got, by_line_of_inheritance(&entries, name, alpn, path));
     }
-
-    #[test]
-    fn total_on_any_bytes(first in prop::collection::vec(any::<u8>(), 0..80), name in ".{0,20}", alpn in ".{0,9}") {
-        let f = build(&[("", "", "", 1), ("a", "h2", "/x", 2)]);
-        prop_assert!(f.choose(&name, &alpn, &first).is_ok());
-        let _ = f.wants_more(&name, &alpn, &first);
-    }
 }

@@ -239,11 +239,4 @@ proptest! {
         }
         prop_assert_eq!(open_all(&mut opener, &wire, step), Ok((payloads, false)));
     }
-
-    #[test]
-    fn openers_are_total(which in 0..1000usize, mut wire in prop::collection::vec(any::<u8>(), 0..300)) {
-        let all: Vec<_> = combinations().into_iter().filter(|s| !s.is_raw()).collect();
-        let session = &all[which % all.len()];
-        let _ = ChunkOpener::response(session).unwrap().unwrap().open_next(&mut wire);
-    }
 }

@@ -143,11 +143,4 @@ proptest! {
         }
         prop_assert_eq!(read(receiver, &wire, step), Ok((want, vec![])));
     }
-
-    #[test]
-    fn total_and_alike_in_any_pieces(wire in prop::collection::vec(any::<u8>(), 0..60), step in 1..20usize) {
-        let all = read(Role::Client, &wire, 100);
-        let some = read(Role::Client, &wire, step);
-        prop_assert_eq!(all, some);
-    }
 }

@@ -1,5 +1,3 @@
-use proptest::prelude::*;
-
 use super::*;
 use crate::step::whole as whole_message;
 
@@ -191,14 +189,4 @@ fn what_is_no_handshake() {
         )
         .is_err()
     );
-}
-
-proptest! {
-    #[test]
-    fn total(more in "([A-Za-z-]{1,20}: [ -~]{0,30}\r\n){0,5}", path in "/[!-~]{0,20}", bytes in prop::collection::vec(any::<u8>(), 0..99)) {
-        let server = server("/", Some("x"), Early::Path);
-        let _ = accept(head(&path, &more).as_bytes(), &server);
-        let _ = accept(&bytes, &server);
-        let _ = parse_answer(&bytes, &KEY);
-    }
 }

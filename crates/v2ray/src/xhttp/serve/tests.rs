@@ -222,11 +222,4 @@ proptest! {
             prop_assert_eq!(got, Ok(want));
         }
     }
-
-    #[test]
-    fn total(method in "[A-Z]{0,4}", target in "[ -~]{0,40}", name in "[a-z-]{1,20}", value in "[ -~]{0,40}") {
-        for settings in [settings(), Settings::default()] {
-            let _ = judge(&settings, &asked(&method, &target, &[(&name, &value)]));
-        }
-    }
 }
