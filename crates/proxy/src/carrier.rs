@@ -112,14 +112,12 @@ impl Carrier {
         self.sock().and_then(Sock::local)
     }
 
-    /// See [`Virtual::trust`].
     pub(crate) fn trust(&mut self) {
         if let Carrier::Virtual(stream) = self {
             stream.trust();
         }
     }
 
-    /// See [`Virtual::take`].
     pub(crate) fn take(&mut self) -> Option<(Buf, Range<usize>)> {
         match self {
             Carrier::Sock(_) => None,
@@ -127,7 +125,6 @@ impl Carrier {
         }
     }
 
-    /// See [`Virtual::can_half_close`].
     pub(crate) fn can_half_close(&self) -> bool {
         match self {
             Carrier::Sock(_) => true,
@@ -135,17 +132,14 @@ impl Carrier {
         }
     }
 
-    /// See [`Virtual::poll_read_ready`].
     pub(crate) fn poll_read_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         each!(self, it => it.poll_read_ready(cx))
     }
 
-    /// See [`Virtual::poll_read`].
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         each!(self, it => it.poll_read(cx, into))
     }
 
-    /// See [`Virtual::poll_write`].
     pub(crate) fn poll_write(&mut self, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
         if let Carrier::Virtual(stream) = self
             && let Some(below) = stream.take_below()
@@ -155,7 +149,6 @@ impl Carrier {
         each!(self, it => it.poll_write(cx, from))
     }
 
-    /// See [`Virtual::wants_flush`].
     pub(crate) fn wants_flush(&self) -> bool {
         match self {
             Carrier::Sock(_) => false,
@@ -163,7 +156,6 @@ impl Carrier {
         }
     }
 
-    /// See [`Virtual::poll_flush`].
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Carrier::Sock(_) => Poll::Ready(Ok(())),
@@ -171,7 +163,6 @@ impl Carrier {
         }
     }
 
-    /// See [`Virtual::poll_shutdown`].
     pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         each!(self, it => it.poll_shutdown(cx))
     }

@@ -222,7 +222,6 @@ pub(crate) fn datagram_socket(from: IpAddr, options: &SocketOptions) -> io::Resu
     Ok(OwnSocket { socket, _port: port })
 }
 
-/// The address of a unix socket.
 pub(crate) fn unix_address(name: &UnixName) -> io::Result<std::os::unix::net::SocketAddr> {
     match name {
         UnixName::Path(path) => std::os::unix::net::SocketAddr::from_pathname(path),
@@ -251,7 +250,6 @@ pub(crate) fn connect_unix(name: &UnixName) -> Result<Sock, Error> {
     })
 }
 
-/// A TCP stream that was accepted.
 pub(crate) fn accepted(tcp: TcpStream) -> io::Result<Sock> {
     tcp.set_nodelay(true)?;
     Ok(Sock::Tcp(tcp))

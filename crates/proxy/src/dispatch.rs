@@ -116,7 +116,6 @@ pub(crate) trait Session: Send {
     fn serve(self: Box<Self>, dispatcher: Arc<Dispatcher>, origin: Origin) -> Pending<'static, Option<Request>>;
 }
 
-/// What there is to carry.
 pub(crate) enum Carry {
     Stream(Box<Relay>),
     Datagrams(Box<dyn PacketEnd>, Box<dyn PacketEnd>, Arc<User>, Presence),

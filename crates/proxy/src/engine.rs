@@ -123,7 +123,6 @@ impl Engine {
         !self.made().inbounds.is_empty()
     }
 
-    /// The inbound with this tag.
     pub(crate) fn inbound(&self, tag: &str) -> Option<Arc<Inbound>> {
         self.made().inbounds.iter().find(|one| &*one.tag == tag).cloned()
     }

@@ -125,7 +125,6 @@ pub enum Answered {
 }
 
 impl Error {
-    /// A protocol error.
     pub(crate) fn protocol(of: &'static str, what: &'static str) -> Error {
         Error::Protocol { of, what }
     }
@@ -136,7 +135,6 @@ impl Error {
         Error::Forbidden { target, rule }
     }
 
-    /// A configuration error.
     pub(crate) fn config(place: impl Into<String>, what: impl Into<String>) -> Error {
         Error::Config {
             place: place.into(),

@@ -96,7 +96,6 @@ impl Buf {
         Buf { bytes, class }
     }
 
-    /// Its class.
     pub(crate) fn class(&self) -> Class {
         self.class
     }

@@ -47,7 +47,6 @@ enum Phase {
     Done,
 }
 
-/// One direction.
 struct Direction {
     phase: Phase,
     /// Large reads follow each other: let the kernel move the bytes if it can.

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Tally(AtomicU64);
 
 impl Tally {
-    /// Adds `bytes`.
     #[inline]
     pub(crate) fn add(&self, bytes: usize) {
         self.0.fetch_add(bytes as u64, Ordering::Relaxed);

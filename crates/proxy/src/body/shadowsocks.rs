@@ -30,7 +30,6 @@ impl Salt {
         Ok(salt)
     }
 
-    /// Its bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }

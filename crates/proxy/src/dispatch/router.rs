@@ -202,7 +202,6 @@ impl Router {
         })
     }
 
-    /// A rule by its number.
     pub(crate) fn rule(&self, number: usize) -> Option<&Rule> {
         self.rules.get(number).map(|ready| &*ready.rule)
     }

@@ -34,11 +34,9 @@ pub(crate) struct Parts<'a> {
     pub(crate) services: Vec<Arc<Outbound>>,
     /// What stands for outbounds that are missing. One without a tag stands for the default.
     pub(crate) missing: Vec<Arc<Outbound>>,
-    /// Rules.
     pub(crate) rules: &'a [Arc<Rule>],
     /// When rules by address look up names.
     pub(crate) by_name: RoutingStrategy,
-    /// Balancers.
     pub(crate) balancers: &'a [settings::Balancer],
     /// It is counted what balancers choose.
     pub(crate) counted: bool,

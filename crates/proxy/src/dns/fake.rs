@@ -18,7 +18,6 @@ pub(crate) enum Fake {
     Unknown,
 }
 
-/// The pools.
 #[derive(Default)]
 pub(crate) struct FakePools {
     pools: Vec<(FakePool, Mutex<Pool>)>,

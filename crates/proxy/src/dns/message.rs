@@ -35,7 +35,6 @@ pub(crate) enum Family {
 }
 
 impl Family {
-    /// The type of its records.
     pub(crate) fn kind(self) -> RecordType {
         match self {
             Family::V4 => RecordType::A,

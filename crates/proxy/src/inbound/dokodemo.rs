@@ -112,7 +112,6 @@ impl Protocol for Dokodemo {
     }
 }
 
-/// The target of a listener.
 fn target(settings: &settings::Dokodemo, network: Network, listener: Option<SocketAddr>) -> Destination {
     let address = settings.address.clone().unwrap_or_else(|| match listener {
         Some(SocketAddr::V6(_)) => Address::from(IpAddr::V6(Ipv6Addr::LOCALHOST)),

@@ -35,7 +35,6 @@ pub(super) struct Datagram {
 }
 
 impl Datagram {
-    /// Its bytes.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -38,7 +38,6 @@ pub(super) struct Within {
 }
 
 impl Within {
-    /// In datagrams.
     pub(super) fn datagrams(near: Box<dyn PacketEnd>, to: Destination) -> Within {
         Within {
             form: Form::Datagrams(near, to),
@@ -46,7 +45,6 @@ impl Within {
         }
     }
 
-    /// In a stream.
     pub(super) fn stream(mut near: Box<Stream>) -> Within {
         near.trust();
         Within {

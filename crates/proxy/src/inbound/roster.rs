@@ -132,7 +132,6 @@ pub(super) struct Roster<T: Table> {
 struct Entries<T: Table> {
     /// Those who are found by their e-mails.
     emails: HashMap<ByEmail, T::Name>,
-    /// The others.
     others: HashMap<T::Name, Arc<Member>>,
     /// What is to stand in the place of these: changes from then on count for both.
     heir: Weak<Roster<T>>,

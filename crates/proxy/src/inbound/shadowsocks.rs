@@ -63,7 +63,6 @@ struct Users2022 {
     many: bool,
 }
 
-/// The key of an account.
 fn key(account: &NewAccount, method: Option<Method>) -> Result<Key, Unchanged> {
     match account {
         NewAccount::Shadowsocks(key) => Ok(key.clone()),

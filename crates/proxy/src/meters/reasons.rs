@@ -18,7 +18,6 @@ macro_rules! reasons {
             /// All of them.
             pub(crate) const ALL: &'static [$Name] = &[$($Name::$Reason),*];
 
-            /// The word for it.
             pub(crate) fn word(self) -> &'static str {
                 match self {
                     $($Name::$Reason => $word,)*
@@ -59,7 +58,6 @@ reasons! {
 }
 
 impl Reason {
-    /// The reason of an error.
     pub(crate) fn of(error: &Error) -> Reason {
         match error {
             Error::Closed => Reason::Left,

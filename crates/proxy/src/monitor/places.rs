@@ -18,7 +18,6 @@ impl Places {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place, if there is one.
     pub(super) fn enter(self: &Arc<Self>, who: Option<IpAddr>) -> Option<Place> {
         let who = who.map(network);
         let mut taken = self.taken();

@@ -29,7 +29,6 @@ impl State {
         self.0.load(Ordering::Relaxed) == READY
     }
 
-    /// The word for it.
     pub(crate) fn word(&self) -> &'static str {
         match self.0.load(Ordering::Relaxed) {
             STARTING => "starting",

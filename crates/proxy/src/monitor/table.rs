@@ -38,7 +38,6 @@ impl Kind {
     }
 }
 
-/// A metric.
 pub(super) struct Metric {
     /// Its name, which ends in its unit, without what its kind puts behind it.
     pub(super) name: &'static str,

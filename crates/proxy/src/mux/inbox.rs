@@ -259,7 +259,6 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// The next one.
     pub(crate) fn next(&mut self) -> Option<(Destination, &[u8])> {
         let (peer, len) = self.datagrams.pop_front()?;
         let at = self.at;

@@ -58,7 +58,6 @@ pub(super) struct Dns {
     answers: Arc<Answers>,
 }
 
-/// What answers.
 struct Answers {
     settings: DnsOut,
     /// The names of each rule; `None`: all.

@@ -101,7 +101,6 @@ impl Crowd {
         self
     }
 
-    /// A place, if there is one.
     pub(super) fn enter(&'static self, address: Option<IpAddr>) -> Option<Place> {
         let who = address.map(network);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);

@@ -149,7 +149,6 @@ fn nobody() -> Origin {
     }
 }
 
-/// The room of a user.
 fn room_of(held: &Held, user: &str) -> Room {
     let user = User::from(crate::people::People::default().join(user, 0, Arc::default()));
     held.room(&nobody(), &user)

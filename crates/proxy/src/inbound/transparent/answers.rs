@@ -112,7 +112,6 @@ impl Asked {
     }
 }
 
-/// One client.
 pub(super) struct ToClient {
     answers: Arc<Answers>,
     client: SocketAddr,

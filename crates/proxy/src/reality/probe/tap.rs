@@ -37,7 +37,6 @@ pub(crate) fn is_one(hello: &[u8]) -> bool {
     seen.inspect(|seen| seen.store(true, Ordering::Relaxed)).is_some()
 }
 
-/// What was heard.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     /// What came before our end of the handshake.

@@ -31,7 +31,6 @@ const RAREST_PINGS: Duration = Duration::from_secs(7200);
 /// opened elsewhere until something comes.
 const DOUBT: Duration = Duration::from_secs(8);
 
-/// When to ping.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pings {
     /// After this much silence. `None`: never.

@@ -193,7 +193,6 @@ impl Drop for Packets {
     }
 }
 
-/// What sends.
 struct Sending {
     to: Toward,
     share: Option<Share>,
