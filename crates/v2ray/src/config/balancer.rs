@@ -7,7 +7,7 @@ use super::duration::GoDuration;
 use super::net::Pattern;
 use super::scalar::{Part, Texts};
 use super::schema::Kind;
-use super::table::{Decode, object, words};
+use super::table::{Decode, FromKeys, object, words};
 use crate::json::{Data, Value};
 use crate::problem::{At, Position};
 
@@ -50,7 +50,7 @@ impl Decode for Decimal {
 object! {
     /// What an outbound costs beside others: its deviation is multiplied by the square root of it. Of several that fit, the
     /// first counts.
-    struct CostSettings: "routing.balancers[].strategy.settings.costs[]" {
+    pub(crate) struct CostSettings: "routing.balancers[].strategy.settings.costs[]" {
         /// `match` is a regular expression.
         regexp: bool = "regexp";
         /// A part of the outbound's tag, or an expression that is found in it.
@@ -78,13 +78,10 @@ pub enum CostMatch {
     Regexp(Pattern),
 }
 
-impl Decode for Cost {
-    fn kind() -> Kind {
-        Kind::Object(CostSettings::TABLE)
-    }
+impl FromKeys for Cost {
+    type Keys = CostSettings;
 
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let s = CostSettings::decode(value, cx)?;
+    fn from_keys(s: CostSettings, _: Position, cx: &mut Cx<'_>) -> Option<Self> {
         let pattern = match s.regexp {
             true => {
                 CostMatch::Regexp(cx.within("match", |cx| Pattern::read(&s.pattern.value, false, s.pattern.at, cx))?)
@@ -101,7 +98,7 @@ impl Decode for Cost {
 object! {
     /// How `leastLoad` chooses. Outbounds are put in the order of how much their times deviate, each deviation times the
     /// square root of its cost.
-    struct LeastLoadSettings: "routing.balancers[].strategy.settings" {
+    pub(crate) struct LeastLoadSettings: "routing.balancers[].strategy.settings" {
         /// How many outbounds connections are spread over.
         expected: u16 = "expected";
         /// Outbounds that take this long on average are left out. 0: none is.
@@ -130,13 +127,10 @@ pub struct LeastLoad {
     pub costs: Vec<Cost>,
 }
 
-impl Decode for LeastLoad {
-    fn kind() -> Kind {
-        Kind::Object(LeastLoadSettings::TABLE)
-    }
+impl FromKeys for LeastLoad {
+    type Keys = LeastLoadSettings;
 
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let s = LeastLoadSettings::decode(value, cx)?;
+    fn from_keys(s: LeastLoadSettings, _: Position, cx: &mut Cx<'_>) -> Option<Self> {
         if let Some(tolerance) = s.tolerance.as_ref().filter(|share| share.value.0 > 1.0) {
             let text = "the tolerance is a share from 0 to 1";
             cx.error_in("tolerance", tolerance.at, text, "");
@@ -154,7 +148,7 @@ impl Decode for LeastLoad {
 
 object! {
     /// How a balancer chooses among its outbounds.
-    struct StrategySettings: "routing.balancers[].strategy" {
+    pub(crate) struct StrategySettings: "routing.balancers[].strategy" {
         /// The way it is done.
         kind: BalancerKind = "type", default "\"random\"";
         /// For `leastLoad`.
@@ -164,7 +158,7 @@ object! {
 
 object! {
     /// A balancer: a rule that names it leads to one of its outbounds.
-    struct BalancerSettings: "routing.balancers[]" {
+    pub(crate) struct BalancerSettings: "routing.balancers[]" {
         /// The name that rules have for it.
         tag: At<String> = "tag", required;
         /// How the tags of its outbounds begin.
@@ -208,14 +202,10 @@ impl Balancer {
     }
 }
 
-impl Decode for Balancer {
-    fn kind() -> Kind {
-        Kind::Object(BalancerSettings::TABLE)
-    }
+impl FromKeys for Balancer {
+    type Keys = BalancerSettings;
 
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let at = value.at;
-        let s = BalancerSettings::decode(value, cx)?;
+    fn from_keys(s: BalancerSettings, at: Position, cx: &mut Cx<'_>) -> Option<Self> {
         let before = cx.errors();
         if s.tag.value.is_empty() {
             cx.error_in("tag", s.tag.at, "the tag is empty", "rules name the balancer by it");

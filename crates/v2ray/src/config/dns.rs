@@ -7,9 +7,9 @@ mod server;
 use std::net::IpAddr;
 
 use super::context::Cx;
-use super::schema::Kind;
-use super::table::{Decode, object, words};
+use super::table::{FromKeys, object, words};
 use crate::json::{Data, Value, members};
+use crate::problem::Position;
 
 pub(crate) use fake::FakeDns;
 pub use fake::FakePool;
@@ -120,13 +120,10 @@ pub struct Dns {
     pub fake: Vec<FakePool>,
 }
 
-impl Decode for Dns {
-    fn kind() -> Kind {
-        Kind::Object(DnsSettings::TABLE)
-    }
+impl FromKeys for Dns {
+    type Keys = DnsSettings;
 
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let s = DnsSettings::decode(value, cx)?;
+    fn from_keys(s: DnsSettings, _: Position, _: &mut Cx<'_>) -> Option<Self> {
         let mut servers = s.servers;
         let disable_cache = s.disable_cache || s.cache_strategy == CacheStrategy::Disabled;
         for server in &mut servers {

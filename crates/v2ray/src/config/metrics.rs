@@ -5,11 +5,9 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use super::context::{Cx, quoted};
 use super::endpoint::{UnixName, host_port, unix_with_mode};
 use super::scalar::{Name, texts};
-use super::schema::Kind;
-use super::table::{Decode, object};
+use super::table::{FromKeys, object};
 use crate::Address;
-use crate::json::Value;
-use crate::problem::At;
+use crate::problem::{At, Position};
 
 /// Where a service of the program itself listens.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -55,7 +53,7 @@ texts! {
 object! {
     /// Numbers for whoever watches the server: `/metrics` (OpenMetrics, as Prometheus reads them) and `/debug/vars` (JSON, as
     /// panels read them); `/healthz` says whether it is alive, and `/readyz` whether new connections are welcome.
-    struct MetricsSettings: "metrics" {
+    pub(crate) struct MetricsSettings: "metrics" {
         /// The tag that rules lead to who asks by an inbound.
         tag: At<Name> = "tag", default "\"\"";
         /// Where it is asked. The file of a unix socket is for its owner alone if no mode stands behind its path.
@@ -78,14 +76,10 @@ pub struct Metrics {
     pub users: bool,
 }
 
-impl Decode for Metrics {
-    fn kind() -> Kind {
-        Kind::Object(MetricsSettings::TABLE)
-    }
+impl FromKeys for Metrics {
+    type Keys = MetricsSettings;
 
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let at = value.at;
-        let s = MetricsSettings::decode(value, cx)?;
+    fn from_keys(s: MetricsSettings, at: Position, cx: &mut Cx<'_>) -> Option<Self> {
         if let Some(listen) = &s.listen
             && !listen.value.is_this_machine()
             && !s.allow_remote

@@ -8,7 +8,7 @@ use super::duration::GoDuration;
 use super::routing::Routing;
 use super::scalar::{Part, Texts};
 use super::schema::Kind;
-use super::table::{Decode, object, words};
+use super::table::{Decode, FromKeys, object, words};
 use crate::Address;
 use crate::json::Value;
 use crate::problem::{At, Position};
@@ -90,7 +90,7 @@ impl Decode for ProbeUrl {
 
 object! {
     /// Outbounds are measured one after another: what fetching something through them takes. Any answer will do.
-    struct ObservatorySettings: "observatory" {
+    pub(crate) struct ObservatorySettings: "observatory" {
         /// How the tags of the outbounds begin that are measured.
         subjects: At<Texts> = "subjectSelector", default "[]";
         /// What is fetched.
@@ -115,13 +115,10 @@ pub struct Observatory {
     pub concurrent: bool,
 }
 
-impl Decode for Observatory {
-    fn kind() -> Kind {
-        Kind::Object(ObservatorySettings::TABLE)
-    }
+impl FromKeys for Observatory {
+    type Keys = ObservatorySettings;
 
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let s = ObservatorySettings::decode(value, cx)?;
+    fn from_keys(s: ObservatorySettings, _: Position, cx: &mut Cx<'_>) -> Option<Self> {
         Some(Observatory {
             subjects: subjects(&s.subjects, cx),
             url: s.url,
@@ -143,7 +140,7 @@ words! {
 
 object! {
     /// How outbounds are measured.
-    struct PingSettings: "burstObservatory.pingConfig" {
+    pub(crate) struct PingSettings: "burstObservatory.pingConfig" {
         /// What is fetched.
         url: ProbeUrl = "destination", default "\"https://connectivitycheck.gstatic.com/generate_204\"";
         /// What is fetched without any outbound after a failure. If that fails too, the network is down and no outbound is
@@ -162,7 +159,7 @@ object! {
 
 object! {
     /// Outbounds are measured at times of chance, and the latest measurements count together.
-    struct BurstSettings: "burstObservatory" {
+    pub(crate) struct BurstSettings: "burstObservatory" {
         /// How the tags of the outbounds begin that are measured.
         subjects: At<Texts> = "subjectSelector", default "[]";
         /// How they are measured.
@@ -189,13 +186,10 @@ pub struct BurstObservatory {
     pub method: ProbeMethod,
 }
 
-impl Decode for BurstObservatory {
-    fn kind() -> Kind {
-        Kind::Object(BurstSettings::TABLE)
-    }
+impl FromKeys for BurstObservatory {
+    type Keys = BurstSettings;
 
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let s = BurstSettings::decode(value, cx)?;
+    fn from_keys(s: BurstSettings, _: Position, cx: &mut Cx<'_>) -> Option<Self> {
         let subjects = subjects(&s.subjects, cx);
         let ping = s.ping.0?;
         let (interval, sampling) = cx.within("pingConfig", |cx| {

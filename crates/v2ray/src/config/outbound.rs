@@ -7,10 +7,10 @@ use ipnet::IpNet;
 use super::context::{Cx, quoted};
 use super::protocol::{OutboundProtocol, OutboundProtocolName, UnreadOutbound};
 use super::scalar::{Name, Part, texts};
-use super::schema::{Kind, Loses};
+use super::schema::Loses;
 use super::sockopt::DomainStrategy;
 use super::stream::{Stream, check_side};
-use super::table::{Decode, object, words};
+use super::table::{FromKeys, object, words};
 use super::transport::Transport;
 use crate::json::Value;
 use crate::problem::{At, Position};
@@ -99,7 +99,7 @@ object! {
 
 object! {
     /// Where connections go out, and what is spoken there. The first is for whatever no rule is about.
-    struct OutboundSettings: "outbounds[]" {
+    pub(crate) struct OutboundSettings: "outbounds[]" {
         /// The name for rules and counters. Two outbounds cannot have the same.
         tag: Part<At<Name>> = "tag", default "\"\"";
         /// What is spoken.
@@ -150,14 +150,10 @@ fn shares_connections(stream: &Stream, mux: Option<&Mux>) -> bool {
     matches!(stream.transport, Transport::Grpc(_) | Transport::Xhttp(_)) || mux.is_some_and(|mux| mux.enabled.value)
 }
 
-impl Decode for Outbound {
-    fn kind() -> Kind {
-        Kind::Object(OutboundSettings::TABLE)
-    }
+impl FromKeys for Outbound {
+    type Keys = OutboundSettings;
 
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let at = value.at;
-        let s = OutboundSettings::decode(value, cx)?;
+    fn from_keys(s: OutboundSettings, at: Position, cx: &mut Cx<'_>) -> Option<Self> {
         let settings = s
             .settings
             .map_or_else(|| Value::empty_object(at), |UnreadOutbound(given)| given);

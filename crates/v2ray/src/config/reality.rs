@@ -13,7 +13,7 @@ use super::context::{Cx, quoted};
 use super::dest::Dest;
 use super::scalar::Texts;
 use super::schema::Kind;
-use super::table::{Decode, object};
+use super::table::{Decode, FromKeys, object};
 use crate::json::Value;
 use crate::problem::{At, Position};
 
@@ -88,14 +88,10 @@ pub enum Reality {
     Client(Box<ClientReality>),
 }
 
-impl Decode for Reality {
-    fn kind() -> Kind {
-        Kind::Object(RealitySettings::TABLE)
-    }
+impl FromKeys for Reality {
+    type Keys = RealitySettings;
 
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let at = value.at;
-        let settings = RealitySettings::decode(value, cx)?;
+    fn from_keys(settings: RealitySettings, at: Position, cx: &mut Cx<'_>) -> Option<Self> {
         if !settings.key_log.is_empty() {
             let text = "session secrets are written to this file: whoever has it can read the captured connections";
             let hint = "take it out when you have what you need";

@@ -8,7 +8,7 @@ use super::net::{DomainMatches, IpMatches, UserMatches};
 use super::ports::{Networks, Ports};
 use super::scalar::{Part, Texts};
 use super::schema::Kind;
-use super::table::{Decode, object, words};
+use super::table::{Decode, FromKeys, object, words};
 use crate::json::Value;
 use crate::problem::{At, Position};
 
@@ -80,7 +80,7 @@ object! {
 
 object! {
     /// Which outbound a connection takes: that of the first rule that fits, or else the first outbound.
-    struct RoutingSettings: "routing" {
+    pub(crate) struct RoutingSettings: "routing" {
         /// When rules about addresses make us resolve a name.
         domain_strategy: RoutingStrategy = "domainStrategy", default "\"AsIs\"";
         /// What chooses one of several outbounds.
@@ -258,13 +258,10 @@ pub struct Routing {
     pub rules: Vec<Rule>,
 }
 
-impl Decode for Routing {
-    fn kind() -> Kind {
-        Kind::Object(RoutingSettings::TABLE)
-    }
+impl FromKeys for Routing {
+    type Keys = RoutingSettings;
 
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let s = RoutingSettings::decode(value, cx)?;
+    fn from_keys(s: RoutingSettings, _: Position, _: &mut Cx<'_>) -> Option<Self> {
         Some(Routing {
             domain_strategy: s.domain_strategy,
             balancers: s.balancers,

@@ -133,16 +133,6 @@ impl<T: Decode> Decode for Option<T> {
     }
 }
 
-impl<T: Decode> Decode for Box<T> {
-    fn kind() -> Kind {
-        T::kind()
-    }
-
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        T::decode(value, cx).map(Box::new)
-    }
-}
-
 impl<T: Decode> Decode for At<T> {
     fn kind() -> Kind {
         T::kind()

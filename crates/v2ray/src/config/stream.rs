@@ -4,9 +4,8 @@ mod download;
 
 use super::context::Cx;
 use super::reality::{Reality, UnreadReality};
-use super::schema::Kind;
 use super::sockopt::{DomainStrategy, Sockopt};
-use super::table::Decode;
+use super::table::{Decode, FromKeys};
 use super::tls::{Pem, Tls, UnreadTls, check_certificates};
 use super::transport::{SecurityName, StreamSettings, Transport, UnreadDownload};
 use crate::json::Value;
@@ -56,14 +55,10 @@ impl Stream {
     }
 }
 
-impl Decode for Stream {
-    fn kind() -> Kind {
-        Kind::Object(StreamSettings::TABLE)
-    }
+impl FromKeys for Stream {
+    type Keys = StreamSettings;
 
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let at = value.at;
-        let mut s = StreamSettings::decode(value, cx)?;
+    fn from_keys(mut s: StreamSettings, at: Position, cx: &mut Cx<'_>) -> Option<Self> {
         // Each part is read whatever became of the others, so that all problems are found at once.
         let security = s.security.0.map(|security| security.value);
         let tls = match (security, s.tls.take()) {

@@ -18,6 +18,26 @@ pub(crate) trait Decode: Sized {
     fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self>;
 }
 
+/// A value that is made of what the keys of an object say.
+pub(crate) trait FromKeys: Sized {
+    /// The object, as [`object!`] declares it.
+    type Keys: Decode;
+
+    /// Makes it of the keys of an object at `at`. `None` means that the problem has been reported.
+    fn from_keys(keys: Self::Keys, at: Position, cx: &mut Cx<'_>) -> Option<Self>;
+}
+
+impl<T: FromKeys> Decode for T {
+    fn kind() -> Kind {
+        T::Keys::kind()
+    }
+
+    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
+        let at = value.at;
+        T::from_keys(T::Keys::decode(value, cx)?, at, cx)
+    }
+}
+
 /// The members of an object, matched to its table.
 pub(crate) struct Fields {
     pub(crate) at: Position,

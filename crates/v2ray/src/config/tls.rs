@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::context::{Cx, quoted};
 use super::scalar::Texts;
 use super::schema::Kind;
-use super::table::{Decode, object, words};
+use super::table::{Decode, FromKeys, object, words};
 use crate::json::{Data, Value};
 use crate::problem::{At, Position};
 
@@ -199,13 +199,10 @@ pub struct Tls {
     pub(crate) of_servers: Vec<(&'static str, Position)>,
 }
 
-impl Decode for Tls {
-    fn kind() -> Kind {
-        Kind::Object(TlsSettings::TABLE)
-    }
+impl FromKeys for Tls {
+    type Keys = TlsSettings;
 
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let s = TlsSettings::decode(value, cx)?;
+    fn from_keys(s: TlsSettings, _: Position, cx: &mut Cx<'_>) -> Option<Self> {
         let (min_version, max_version) = versions(&s, cx)?;
         let cipher_suites = cipher_suites(&s.cipher_suites, cx)?;
         if !s.fingerprint.is_empty() {

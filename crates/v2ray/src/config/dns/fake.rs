@@ -6,9 +6,9 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use crate::config::context::{Cx, quoted};
 use crate::config::schema::Kind;
-use crate::config::table::{Decode, object};
+use crate::config::table::{Decode, FromKeys, object};
 use crate::json::{Data, Value};
-use crate::problem::At;
+use crate::problem::{At, Position};
 
 /// Names in each of the two usual pools.
 const USUAL_SIZE: u32 = 32_768;
@@ -17,7 +17,7 @@ const SIZE: u32 = 65_535;
 
 object! {
     /// A pool of addresses that stand for names.
-    struct FakePoolSettings: "fakedns" {
+    pub(crate) struct FakePoolSettings: "fakedns" {
         /// The network that the addresses are of.
         ip_pool: At<String> = "ipPool", default "\"198.18.0.0/15\"";
         /// How many names are remembered. It must be smaller than the network.
@@ -44,13 +44,10 @@ impl FakePool {
     }
 }
 
-impl Decode for FakePool {
-    fn kind() -> Kind {
-        Kind::Object(FakePoolSettings::TABLE)
-    }
+impl FromKeys for FakePool {
+    type Keys = FakePoolSettings;
 
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let s = FakePoolSettings::decode(value, cx)?;
+    fn from_keys(s: FakePoolSettings, _: Position, cx: &mut Cx<'_>) -> Option<Self> {
         let Ok(net) = s.ip_pool.parse::<IpNet>() else {
             let text = format!("{} is no network", quoted(&s.ip_pool));
             cx.error_in("ipPool", s.ip_pool.at, text, "write 198.18.0.0/15 or fc00::/18");

@@ -4,10 +4,8 @@ use std::collections::HashMap;
 
 use crate::config::context::{Cx, quoted};
 use crate::config::dest::{Dest, FallbackDial, read_dest, read_proxy_version};
-use crate::config::schema::Kind;
-use crate::config::table::{Decode, object};
-use crate::json::Value;
-use crate::problem::At;
+use crate::config::table::{FromKeys, object};
+use crate::problem::{At, Position};
 use crate::vless::fallback::Fallback;
 
 /// Where strangers are sent.
@@ -21,7 +19,7 @@ pub struct FallbackTarget {
 
 object! {
     /// Where to send a connection that is not a user's. Empty keys fit any connection.
-    struct FallbackSettings: "fallbacks[]" {
+    pub(crate) struct FallbackSettings: "fallbacks[]" {
         /// The server name (SNI), or a part of it.
         name: String = "name";
         /// The agreed ALPN protocol.
@@ -41,13 +39,10 @@ object! {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ReadFallback(pub(crate) Fallback<FallbackTarget>);
 
-impl Decode for ReadFallback {
-    fn kind() -> Kind {
-        Kind::Object(FallbackSettings::TABLE)
-    }
+impl FromKeys for ReadFallback {
+    type Keys = FallbackSettings;
 
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let s = FallbackSettings::decode(value, cx)?;
+    fn from_keys(s: FallbackSettings, _: Position, cx: &mut Cx<'_>) -> Option<Self> {
         let to = cx.within("dest", |cx| read_dest(&s.dest, &s.kind, "fallback", cx));
         let path_fits = s.path.is_empty() || s.path.starts_with('/');
         if !path_fits {

@@ -12,12 +12,10 @@ use crate::config::endpoint::optional_host_port;
 use crate::config::net::IpMatches;
 use crate::config::ports::{Networks, Ports};
 use crate::config::scalar::texts;
-use crate::config::schema::Kind;
 use crate::config::sockopt::DomainStrategy;
 use crate::config::stream::Stream;
-use crate::config::table::{Decode, object, words};
+use crate::config::table::{FromKeys, object, words};
 use crate::config::transport::{Range, Transport};
-use crate::json::Value;
 use crate::problem::{At, Position};
 use crate::xhttp::settings::Span;
 
@@ -101,7 +99,7 @@ pub enum Packets {
 
 object! {
     /// Cutting the first bytes of a connection into pieces.
-    struct FragmentSettings: "freedom settings.fragment" {
+    pub(crate) struct FragmentSettings: "freedom settings.fragment" {
         /// What is cut: `tlshello`, the first record of TLS into several records; or which of the first writes, counted from
         /// 1. Empty: everything.
         packets: Packets = "packets";
@@ -127,13 +125,10 @@ pub struct Fragment {
     pub max_split: Span,
 }
 
-impl Decode for Fragment {
-    fn kind() -> Kind {
-        Kind::Object(FragmentSettings::TABLE)
-    }
+impl FromKeys for Fragment {
+    type Keys = FragmentSettings;
 
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let s = FragmentSettings::decode(value, cx)?;
+    fn from_keys(s: FragmentSettings, _: Position, cx: &mut Cx<'_>) -> Option<Self> {
         let length = s.length.value.span();
         if length.from == 0 {
             cx.error_in(
@@ -155,7 +150,7 @@ impl Decode for Fragment {
 
 words! {
     /// What a datagram of noise is made of.
-    enum NoiseType {
+    pub(crate) enum NoiseType {
         /// Random bytes, as many as `packet` says.
         Rand = "rand";
         /// The text itself.
@@ -181,7 +176,7 @@ words! {
 
 object! {
     /// A datagram that is sent ahead of the first one, for those who look at what a connection begins with.
-    struct NoiseSettings: "freedom settings.noises[]" {
+    pub(crate) struct NoiseSettings: "freedom settings.noises[]" {
         /// What it is made of.
         kind: NoiseType = "type", required;
         /// Its bytes, or for `rand` how many, as in "10-20".
@@ -249,13 +244,10 @@ impl NoisePacket {
 /// The longest datagram of IPv4.
 const MAX_DATAGRAM: usize = 65_507;
 
-impl Decode for Noise {
-    fn kind() -> Kind {
-        Kind::Object(NoiseSettings::TABLE)
-    }
+impl FromKeys for Noise {
+    type Keys = NoiseSettings;
 
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let s = NoiseSettings::decode(value, cx)?;
+    fn from_keys(s: NoiseSettings, _: Position, cx: &mut Cx<'_>) -> Option<Self> {
         let read = NoisePacket::read(s.kind, s.packet.trim());
         let fits = read.and_then(|packet| match packet.most() <= MAX_DATAGRAM {
             true => Ok(packet),

@@ -13,10 +13,10 @@ use crate::config::limits::{Limits, limited};
 use crate::config::ports::{Networks, Port};
 use crate::config::scalar::{Name, Part};
 use crate::config::schema::Kind;
-use crate::config::table::{Decode, object, words};
+use crate::config::table::{Decode, FromKeys, object, words};
 use crate::json::Value;
 use crate::link::{Link, Scheme};
-use crate::problem::At;
+use crate::problem::{At, Position};
 use crate::shadowsocks::{Key, KeyChain, Method};
 
 words! {
@@ -115,14 +115,10 @@ fn key(method: Method, password: &At<Password>, cx: &mut Cx<'_>) -> Option<Key> 
         .ok()
 }
 
-impl Decode for ShadowsocksInbound {
-    fn kind() -> Kind {
-        Kind::Object(ShadowsocksSettings::TABLE)
-    }
+impl FromKeys for ShadowsocksInbound {
+    type Keys = ShadowsocksSettings;
 
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let at = value.at;
-        let s = ShadowsocksSettings::decode(value, cx)?;
+    fn from_keys(s: ShadowsocksSettings, at: Position, cx: &mut Cx<'_>) -> Option<Self> {
         let list = s.users.0?;
         let method = s.method.as_ref().map(|word| word.value);
         let modern = method.is_some_and(Method::is_2022);

@@ -16,7 +16,7 @@ use crate::config::ports::Port;
 use crate::config::scalar::{Name, Part};
 use crate::config::schema::Kind;
 use crate::config::stream::Stream;
-use crate::config::table::{Decode, object, words};
+use crate::config::table::{Decode, FromKeys, object, words};
 use crate::json::Value;
 use crate::link::{Link, Scheme};
 use crate::problem::{At, Position};
@@ -74,13 +74,10 @@ pub struct TrojanInbound {
     pub fallbacks: Vec<Fallback<FallbackTarget>>,
 }
 
-impl Decode for TrojanInbound {
-    fn kind() -> Kind {
-        Kind::Object(TrojanSettings::TABLE)
-    }
+impl FromKeys for TrojanInbound {
+    type Keys = TrojanSettings;
 
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let s = TrojanSettings::decode(value, cx)?;
+    fn from_keys(s: TrojanSettings, _: Position, cx: &mut Cx<'_>) -> Option<Self> {
         if let Some(fallbacks) = &s.fallbacks.0 {
             cx.within("fallbacks", |cx| fallback::check(fallbacks, cx));
         }

@@ -12,7 +12,7 @@ use crate::config::limits::limited;
 use crate::config::scalar::{Name, Part};
 use crate::config::schema::{Kind, Loses};
 use crate::config::stream::Stream;
-use crate::config::table::{Decode, object, words};
+use crate::config::table::{Decode, FromKeys, object, words};
 use crate::config::tls::TlsVersion;
 use crate::config::transport::Transport;
 use crate::json::Value;
@@ -117,14 +117,10 @@ pub struct VlessInbound {
     flow: Option<(Option<usize>, Position)>,
 }
 
-impl Decode for VlessInbound {
-    fn kind() -> Kind {
-        Kind::Object(VlessSettings::TABLE)
-    }
+impl FromKeys for VlessInbound {
+    type Keys = VlessSettings;
 
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let at = value.at;
-        let s = VlessSettings::decode(value, cx)?;
+    fn from_keys(s: VlessSettings, at: Position, cx: &mut Cx<'_>) -> Option<Self> {
         if let Some(decryption) = s.decryption.0 {
             check_encryption("decryption", decryption.as_ref(), at, cx);
         }

@@ -10,10 +10,10 @@ use crate::config::context::{Cx, quoted};
 use crate::config::limits::limited;
 use crate::config::scalar::{Name, ScalarText};
 use crate::config::schema::{Kind, Loses};
-use crate::config::table::{Decode, object, words};
+use crate::config::table::{Decode, FromKeys, object, words};
 use crate::json::Value;
 use crate::link::{Link, Scheme};
-use crate::problem::At;
+use crate::problem::{At, Position};
 
 limited! {
     /// A user of a VMess inbound.
@@ -98,13 +98,10 @@ pub struct VmessInbound {
     pub secure_only: bool,
 }
 
-impl Decode for VmessInbound {
-    fn kind() -> Kind {
-        Kind::Object(VmessSettings::TABLE)
-    }
+impl FromKeys for VmessInbound {
+    type Keys = VmessSettings;
 
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let s = VmessSettings::decode(value, cx)?;
+    fn from_keys(s: VmessSettings, _: Position, cx: &mut Cx<'_>) -> Option<Self> {
         let users = cx.within("clients", |cx| {
             // Said once, of the first of them.
             let old = |user: &VmessUserSettings| user.alter_id.as_ref().is_some_and(is_old);

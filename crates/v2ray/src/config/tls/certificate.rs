@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::config::context::Cx;
 use crate::config::schema::{Kind, Loses};
-use crate::config::table::{Decode, object, words};
+use crate::config::table::{Decode, FromKeys, object, words};
 use crate::json::{Data, Value};
 use crate::problem::{At, Position};
 
@@ -96,14 +96,10 @@ pub struct Certificate {
 /// How often files of certificates are read again.
 const RELOAD: Duration = Duration::from_secs(3600);
 
-impl Decode for Certificate {
-    fn kind() -> Kind {
-        Kind::Object(CertificateSettings::TABLE)
-    }
+impl FromKeys for Certificate {
+    type Keys = CertificateSettings;
 
-    fn decode(value: Value, cx: &mut Cx<'_>) -> Option<Self> {
-        let at = value.at;
-        let s = CertificateSettings::decode(value, cx)?;
+    fn from_keys(s: CertificateSettings, at: Position, cx: &mut Cx<'_>) -> Option<Self> {
         // As in the peers, a file goes before lines.
         let pem = |file: String, lines: Lines| match (file.is_empty(), lines.0.is_empty()) {
             (false, _) => Some(Pem::File(file.into())),
