@@ -35,6 +35,14 @@ pub fn hex(bytes: &[u8]) -> String {
     digits.collect()
 }
 
+/// The bytes of hexadecimal digits. Nothing else counts.
+#[cfg(test)]
+pub(crate) fn unhex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let two = |two: &[u8]| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap();
+    digits.chunks(2).map(two).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

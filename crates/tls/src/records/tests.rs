@@ -251,7 +251,7 @@ fn more_in_a_record_than_it_may_hold_is_refused() {
         }
         let mut sealing = Sealing::new(version, &keys).unwrap();
         let wire = sealing.seal_any(APPLICATION, &plain);
-        let mut there = Records::new(version, &keys, &keys, Box::new(Counted(1))).unwrap();
+        let mut there = Records::new(version, &keys, &keys, Box::new(Counted(Some(1)))).unwrap();
         match open(&mut there, &wire) {
             Ok(came) => assert!(fits && came.len() == len, "{version:?} {len} {zeros}"),
             Err(error) => assert!(
@@ -268,7 +268,7 @@ fn what_could_not_be_sealed_is_not_in_the_output() {
     let before = b"records before it";
     let end = |version, next| {
         let keys = counted(1, next);
-        Records::new(version, &keys, &keys, Box::new(NoKeys)).unwrap()
+        Records::new(version, &keys, &keys, Box::new(Counted(None))).unwrap()
     };
     let ended = || {
         let mut records = end(Version::Tls13, 0);
@@ -297,27 +297,6 @@ fn what_could_not_be_sealed_is_not_in_the_output() {
     let mut wire = before.to_vec();
     here.push(APPLICATION, long, &mut wire).unwrap_err();
     assert_eq!(wire, before);
-}
-
-/// Keeps no keys.
-struct NoKeys;
-
-impl Schedule for NoKeys {
-    fn next_sending(&mut self) -> Result<Keys, Error> {
-        Err(Error::Library("no further keys"))
-    }
-
-    fn next_receiving(&mut self) -> Result<Keys, Error> {
-        self.next_sending()
-    }
-
-    fn takes_tickets(&self) -> bool {
-        true
-    }
-
-    fn ticket(&mut self, _: &[u8]) -> Result<(), Error> {
-        Ok(())
-    }
 }
 
 /// What Vision does: the last record of TLS is followed by bytes that are none.
@@ -360,8 +339,8 @@ fn a_direction_ends_and_leaves_what_follows_as_it_is() {
     assert!(here.end_opening().is_err());
 }
 
-/// Keys that are always the same but for their first byte.
-struct Counted(u8);
+/// Keys that are always the same but for their first byte; or none.
+struct Counted(Option<u8>);
 
 fn counted(first: u8, next: u64) -> Keys {
     Keys::new(sealway_aead::Suite::Aes128Gcm, &[first; 16], [2; 12], next).unwrap()
@@ -369,8 +348,9 @@ fn counted(first: u8, next: u64) -> Keys {
 
 impl Schedule for Counted {
     fn next_sending(&mut self) -> Result<Keys, Error> {
-        self.0 += 1;
-        Ok(counted(self.0, 0))
+        let first = self.0.as_mut().ok_or(Error::Library("no further keys"))?;
+        *first += 1;
+        Ok(counted(*first, 0))
     }
 
     fn next_receiving(&mut self) -> Result<Keys, Error> {
@@ -390,7 +370,7 @@ impl Schedule for Counted {
 fn a_key_is_replaced_before_it_has_sealed_too_much() {
     let end = |version, next| {
         let keys = counted(1, next);
-        Records::new(version, &keys, &keys, Box::new(Counted(1))).unwrap()
+        Records::new(version, &keys, &keys, Box::new(Counted(Some(1)))).unwrap()
     };
     let (mut here, mut there) = (
         end(Version::Tls13, UPDATE_AFTER - 1),

@@ -1,13 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::text::unhex;
 use crate::{Error, Step};
-
-fn hex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
-    let two = |two: &[u8]| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap();
-    digits.chunks(2).map(two).collect()
-}
 
 fn one(bytes: &[u8]) -> Frame {
     match decode(bytes).unwrap() {
@@ -21,7 +16,7 @@ fn one(bytes: &[u8]) -> Frame {
 
 #[test]
 fn the_vector_of_a_new_stream() {
-    let wire = hex("0014 0001 01 01 01 01bb 02 0b 6578616d706c652e636f6d 0002 6869");
+    let wire = unhex("0014 0001 01 01 01 01bb 02 0b 6578616d706c652e636f6d 0002 6869");
     let to = Destination::tcp(Domain::new("example.com").unwrap(), 443);
     let mut out = Vec::new();
     push_new(&mut out, 1, &to, None, Some(b"hi")).unwrap();
@@ -40,7 +35,7 @@ fn the_vector_of_a_global_id() {
     }
     let key = BaseKey::from_bytes(key);
     let id = GlobalId::new(&key, "1.2.3.4:5678".parse().unwrap());
-    assert_eq!(id.to_bytes().to_vec(), hex("015a4f6a5ccfcd82"));
+    assert_eq!(id.to_bytes().to_vec(), unhex("015a4f6a5ccfcd82"));
     // The same program on a socket for both families.
     assert_eq!(GlobalId::new(&key, "[::ffff:1.2.3.4]:5678".parse().unwrap()), id);
     assert_ne!(GlobalId::new(&key, "1.2.3.4:5679".parse().unwrap()), id);
@@ -109,8 +104,8 @@ fn ends_and_padding() {
         assert_eq!(one(&wire).id, 5);
     }
     // What follows the head of a Keep is an address only if it begins with 2.
-    assert_eq!(one(&hex("0005 0001 02 00 01")).status, Status::Keep { peer: None });
-    assert_eq!(one(&hex("0004 0001 04 01 0003 616263")).data, Some(8..11));
+    assert_eq!(one(&unhex("0005 0001 02 00 01")).status, Status::Keep { peer: None });
+    assert_eq!(one(&unhex("0004 0001 04 01 0003 616263")).data, Some(8..11));
 }
 
 #[test]
@@ -128,7 +123,7 @@ fn what_is_no_frame() {
         ("0009 0001 01 00 01 0050 02 00", "a name of no length"),
         ("0005 0001 02 00 02", "Keep with half an address"),
     ] {
-        assert!(decode(&hex(wire)).is_err(), "{what}");
+        assert!(decode(&unhex(wire)).is_err(), "{what}");
     }
 }
 

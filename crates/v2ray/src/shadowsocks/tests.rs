@@ -7,6 +7,7 @@ use super::edition2022::packet::{ClientSession, PacketSealer, SessionKey};
 use super::edition2022::{AnswerSealer, Request, decode_target, open_answer, open_request};
 use super::*;
 use crate::replay::ReplayGuard;
+use crate::text::unhex;
 use crate::{Address, Destination, Error, Protocol, Step};
 
 mod hostile;
@@ -24,14 +25,6 @@ fn vectors() -> HashMap<&'static str, Vec<u8>> {
             let (name, hex) = line.split_once('=').unwrap();
             (name.trim(), unhex(hex))
         })
-        .collect()
-}
-
-fn unhex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
-    let pairs = digits.chunks(2);
-    pairs
-        .map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap())
         .collect()
 }
 

@@ -121,17 +121,20 @@ pub(super) fn try_key(key: &Aes128Dec, auth_id: &[u8; 16], now: i64) -> Trial {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vmess::tests::hex;
+    use crate::text::unhex;
 
     #[test]
     fn vectors() {
         let key = CommandKey::from_bytes(*b"Demo Key for Aut");
         assert_eq!(
             key.auth_id(0, [0, 1, 2, 3]).to_vec(),
-            hex("9f515418f87bb7553a2e6a83de2a8a79")
+            unhex("9f515418f87bb7553a2e6a83de2a8a79")
         );
         let id = UserId::parse("450bae28-b9da-67d0-16bc-4918dc8d79b5").unwrap();
-        assert_eq!(CommandKey::new(&id).0.to_vec(), hex("da8b7df4396329ebe7a74afc62a9e7c8"));
+        assert_eq!(
+            CommandKey::new(&id).0.to_vec(),
+            unhex("da8b7df4396329ebe7a74afc62a9e7c8")
+        );
     }
 
     #[test]

@@ -119,29 +119,29 @@ fn cut<const N: usize>(hash: [u8; 32]) -> [u8; N] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vmess::tests::hex;
+    use crate::text::unhex;
 
     #[test]
     fn vectors() {
         assert_eq!(
             of(&*ROOT, b"Demo Key for Auth ID Test").to_vec(),
-            hex("7b9d2c2e1fab0b407a2ec00bab371b9667ca35f6674086ef384251821f6005f8")
+            unhex("7b9d2c2e1fab0b407a2ec00bab371b9667ca35f6674086ef384251821f6005f8")
         );
         let one = Label(LazyLock::new(|| Hmac::new(&ROOT, b"Demo Path for Auth ID Test")));
         assert_eq!(
             one.derive::<32>(b"Demo Key for Auth ID Test").to_vec(),
-            hex("66e41ad47fa745fbfd1e97325e93dbf4a04daac03e50fdf3052da7136662dfe1")
+            unhex("66e41ad47fa745fbfd1e97325e93dbf4a04daac03e50fdf3052da7136662dfe1")
         );
         let three = Label(LazyLock::new(|| Hmac::new(&ROOT, b"Demo Path for KDF Value Test")));
         let key = b"Demo Key for KDF Value Test";
         let (a, b) = (b"Demo Path for KDF Value Test2", b"Demo Path for KDF Value Test3");
         assert_eq!(
             three.derive_with::<32>(key, a, b).to_vec(),
-            hex("53e9d7e1bd7bd25022b71ead07d8a596efc8a845c7888652fd684b4903dc8892")
+            unhex("53e9d7e1bd7bd25022b71ead07d8a596efc8a845c7888652fd684b4903dc8892")
         );
         assert_eq!(
             three.derive_with::<16>(key, a, b).to_vec(),
-            hex("53e9d7e1bd7bd25022b71ead07d8a596")
+            unhex("53e9d7e1bd7bd25022b71ead07d8a596")
         );
     }
 
@@ -154,7 +154,7 @@ mod tests {
         );
         assert_eq!(
             mac.to_vec(),
-            hex("60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54")
+            unhex("60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54")
         );
     }
 }

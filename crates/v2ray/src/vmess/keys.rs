@@ -173,16 +173,16 @@ mod tests {
     use aes::cipher::{BlockCipherEncrypt, KeyInit};
 
     use super::*;
-    use crate::vmess::tests::hex;
+    use crate::text::unhex;
 
     /// FIPS 197 appendix A.1.
     #[test]
     fn the_expansion_of_the_standard() {
         let mut key = [0; 16];
-        key.copy_from_slice(&hex("2b7e151628aed2a6abf7158809cf4f3c"));
+        key.copy_from_slice(&unhex("2b7e151628aed2a6abf7158809cf4f3c"));
         let rounds = expand(&key);
-        assert_eq!(rounds[1].to_vec(), hex("a0fafe1788542cb123a339392a6c7605"));
-        assert_eq!(rounds[10].to_vec(), hex("d014f9a8c9ee2589e13f0cc8b6630ca6"));
+        assert_eq!(rounds[1].to_vec(), unhex("a0fafe1788542cb123a339392a6c7605"));
+        assert_eq!(rounds[10].to_vec(), unhex("d014f9a8c9ee2589e13f0cc8b6630ca6"));
     }
 
     fn key(n: usize) -> [u8; 16] {

@@ -2,24 +2,15 @@ use super::*;
 use crate::address::Network;
 use crate::replay::ReplayGuard;
 use crate::step::whole;
+use crate::text::unhex;
 use crate::{Address, Destination, Error, Protocol, Step, UserId};
-
-/// Bytes of a hexadecimal text; white space does not count.
-pub(crate) fn hex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text
-        .chars()
-        .filter(|c| !c.is_whitespace())
-        .map(|c| c.to_digit(16).unwrap() as u8)
-        .collect();
-    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
-}
 
 const NOW: i64 = 1_700_000_000;
 
 pub(crate) fn session_of(security: Security, options: Options, network: Network) -> Session {
     let mut random = [0u8; 33];
-    random[..16].copy_from_slice(&hex("101112131415161718191a1b1c1d1e1f"));
-    random[16..32].copy_from_slice(&hex("202122232425262728292a2b2c2d2e2f"));
+    random[..16].copy_from_slice(&unhex("101112131415161718191a1b1c1d1e1f"));
+    random[16..32].copy_from_slice(&unhex("202122232425262728292a2b2c2d2e2f"));
     random[32] = 0x55;
     Session::new(&random, security, options, network).unwrap()
 }
@@ -58,12 +49,12 @@ fn the_full_request_vector() {
     request()
         .seal(&CommandKey::new(&user()), NOW, &random(), &mut wire)
         .unwrap();
-    assert_eq!(wire, hex(WIRE));
+    assert_eq!(wire, unhex(WIRE));
 }
 
 #[test]
 fn the_request_vector_opens_at_every_boundary_and_only_once() {
-    let wire = hex(WIRE);
+    let wire = unhex(WIRE);
     let users = Users::from_list([(UserId::parse("other").unwrap(), 1), (user(), 2)]).unwrap();
     let mut guard = ReplayGuard::default();
     let mut seen = |seen| guard.insert(seen, NOW, NOW - 1000);
@@ -102,7 +93,7 @@ fn the_request_vector_opens_at_every_boundary_and_only_once() {
 
 #[test]
 fn every_changed_bit_of_a_header_is_noticed() {
-    let wire = hex(WIRE);
+    let wire = unhex(WIRE);
     let users = Users::from_list([(user(), ())]).unwrap();
     for at in 0..wire.len() {
         let mut bad = wire.clone();
@@ -132,7 +123,7 @@ fn with_sum(mut header: Vec<u8>) -> Vec<u8> {
 }
 
 fn plain_header() -> Vec<u8> {
-    let header = hex(
+    let header = unhex(
         "01101112131415161718191a1b1c1d1e1f202122232425262728292a2b2c2d2e2f550d53000101bb020b6578616d706c652e636f6daaaaaaaaaa\
          d1250e76",
     );
@@ -216,7 +207,7 @@ fn cve_2021_4070_commands_in_responses_are_skipped() {
 #[test]
 fn the_response_vector_at_every_boundary() {
     let session = session_of(Security::Aes128Gcm, Options(0x0d), Network::Tcp);
-    let wire = hex("bdbf42fa9d3621ee2883fcdb50faf39e51498f40906af92b6b71d8a9322ca4fd642cde8621f0");
+    let wire = unhex("bdbf42fa9d3621ee2883fcdb50faf39e51498f40906af92b6b71d8a9322ca4fd642cde8621f0");
     assert_eq!(session.seal_response().unwrap().to_vec(), wire);
     whole(&wire, |bytes| session.open_response(bytes));
     for at in 0..38 {

@@ -5,13 +5,9 @@ use super::*;
 use crate::Domain;
 use crate::sniff::tests::hello;
 use crate::sniff::{Found, datagram, stream};
+use crate::text::unhex;
 
 const ID: [u8; 8] = *b"12345678";
-
-fn unhex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text.chars().map(|c| c.to_digit(16).unwrap() as u8).collect();
-    digits.chunks(2).map(|two| (two[0] << 4) | two[1]).collect()
-}
 
 fn vector(name: &str) -> Vec<u8> {
     let lines = include_str!("vectors.txt").lines();

@@ -2,7 +2,8 @@ use proptest::prelude::*;
 
 use crate::Error;
 use crate::address::Network;
-use crate::vmess::tests::{aa, hex, session_of};
+use crate::text::unhex;
+use crate::vmess::tests::{aa, session_of};
 use crate::vmess::*;
 
 #[test]
@@ -16,28 +17,28 @@ fn the_chunk_vectors() {
     let mut out = [0; 100];
     let n = sealer.seal_to(b"hello", &mut out, &mut aa).unwrap();
     assert_eq!(n, 2 + 5 + 16 + 17);
-    assert_eq!(out[..23], hex("8e6526aca2da2078f552797282c9aa9cf67d935233aad8"));
+    assert_eq!(out[..23], unhex("8e6526aca2da2078f552797282c9aa9cf67d935233aad8"));
     assert_eq!(out[23..40], [0xaa; 17]);
     let n = sealer.seal_end(&mut out, &mut aa).unwrap();
     assert_eq!(n, 2 + 16 + 4);
-    assert_eq!(out[..18], hex("b6baccd579192f2c952dce50d25bca363611"));
+    assert_eq!(out[..18], unhex("b6baccd579192f2c952dce50d25bca363611"));
     assert!(sealer.seal_end(&mut out, &mut aa).is_err());
 
     let session = session_of(Security::Aes128Gcm, Options(0x1d), Network::Tcp);
     let mut sealer = ChunkSealer::request(&session).unwrap().unwrap();
     let n = sealer.seal_to(b"hello", &mut out, &mut aa).unwrap();
-    assert_eq!(out[..18], hex("d94d29f472bad22b1d04fc30ffa643f9ba34"));
+    assert_eq!(out[..18], unhex("d94d29f472bad22b1d04fc30ffa643f9ba34"));
     assert_eq!(n, 18 + 5 + 16 + 17);
 }
 
 #[test]
 fn the_chacha_key_vector() {
     let mut key = [0; 16];
-    key.copy_from_slice(&hex("96b727f438a60a07ca1f554ec689862e"));
+    key.copy_from_slice(&unhex("96b727f438a60a07ca1f554ec689862e"));
     let got = session::suite_key(sealway_aead::Suite::ChaCha20Poly1305, &key);
     assert_eq!(
         got.to_vec(),
-        hex("80c2c504eca628a44855d24e6a9478841d87e34a09027344ebf659d22fb2b88b")
+        unhex("80c2c504eca628a44855d24e6a9478841d87e34a09027344ebf659d22fb2b88b")
     );
 }
 
