@@ -48,7 +48,7 @@ pub(crate) use user::User;
 use watchers::{Decided, Watchers};
 
 /// Who asks: a connection as its inbound sees it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Origin {
     /// Tag of the inbound.
     pub(crate) inbound: Arc<str>,

@@ -53,14 +53,7 @@ fn flows(rules: Vec<Rule>) -> Box<Flows> {
     let dispatcher = Arc::new(Dispatcher::new(table, access, around.resolver));
     let origin = Origin {
         inbound: "in".into(),
-        source: None,
-        local: None,
-        remote: false,
-        captured: false,
-        forwarded: false,
-        is_program: false,
-        sniffer: None,
-        meter: None,
+        ..Origin::default()
     };
     Flows::new(dispatcher, origin, Arc::new(User::default()))
 }

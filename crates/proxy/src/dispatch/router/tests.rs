@@ -1,4 +1,5 @@
 use super::*;
+use crate::settings::RoutingStrategy::{AsIs, IpIfNonMatch, IpOnDemand};
 use crate::settings::{DomainMatch, IpMatch, Settings, UserMatch, UserMatches};
 use sealway_v2ray::config::{At, Position};
 use sealway_v2ray::{Address, Network};
@@ -75,12 +76,12 @@ fn to(tag: &str) -> Rule {
 
 #[test]
 fn a_rule_that_leads_nowhere_is_refused() {
-    let error = made(&[to("gone")], RoutingStrategy::AsIs, &["", "out"]).err().unwrap();
+    let error = made(&[to("gone")], AsIs, &["", "out"]).err().unwrap();
     assert_eq!(
         error.to_string(),
         "routing.rules[0].outboundTag: there is no outbound with the tag \"gone\""
     );
-    assert!(made(&[to("")], RoutingStrategy::AsIs, &["", "out"]).is_err());
+    assert!(made(&[to("")], AsIs, &["", "out"]).is_err());
 }
 
 #[tokio::test]
@@ -105,7 +106,7 @@ async fn the_first_rule_that_fits_decides() {
             ..to("0")
         },
     ];
-    let router = made(&rules, RoutingStrategy::AsIs, &["0", "1", "2", "3"]).unwrap();
+    let router = made(&rules, AsIs, &["0", "1", "2", "3"]).unwrap();
     assert_eq!(choose(&router, "A.example", 1, &[]).await, Some(0));
     assert_eq!(choose(&router, "b.a.example", 1, &[]).await, Some(1));
     assert_eq!(choose(&router, "example", 1, &[]).await, Some(1));
@@ -130,20 +131,11 @@ async fn rules_by_address_resolve_when_told_to() {
     ];
     let by = |by_name| made(&rules, by_name, &["0", "1"]).unwrap();
     let private = ["10.0.0.1"];
-    assert_eq!(choose(&by(RoutingStrategy::AsIs), "x", 1, &private).await, Some(1));
-    assert_eq!(
-        choose(&by(RoutingStrategy::IpOnDemand), "x", 1, &private).await,
-        Some(0)
-    );
-    assert_eq!(
-        choose(&by(RoutingStrategy::IpIfNonMatch), "x", 1, &private).await,
-        Some(1)
-    );
-    assert_eq!(
-        choose(&by(RoutingStrategy::IpIfNonMatch), "y", 1, &private).await,
-        Some(0)
-    );
-    assert_eq!(choose(&by(RoutingStrategy::AsIs), "10.0.0.1", 1, &[]).await, Some(0));
+    assert_eq!(choose(&by(AsIs), "x", 1, &private).await, Some(1));
+    assert_eq!(choose(&by(IpOnDemand), "x", 1, &private).await, Some(0));
+    assert_eq!(choose(&by(IpIfNonMatch), "x", 1, &private).await, Some(1));
+    assert_eq!(choose(&by(IpIfNonMatch), "y", 1, &private).await, Some(0));
+    assert_eq!(choose(&by(AsIs), "10.0.0.1", 1, &[]).await, Some(0));
 }
 
 /// An address that is dialled by itself, with a name that only the rules know, is not looked up by that name.
@@ -154,7 +146,7 @@ async fn a_name_beside_an_address_is_not_resolved() {
         ..to("0")
     }];
     let target = Destination::tcp(Address::parse("198.51.99.1").unwrap(), 443);
-    for by_name in [RoutingStrategy::IpOnDemand, RoutingStrategy::IpIfNonMatch] {
+    for by_name in [IpOnDemand, IpIfNonMatch] {
         let rules: Vec<_> = rules.iter().cloned().map(Arc::new).collect();
         let router = Router::new(&rules, by_name, &["0"], &[], &Lists::default(), None).unwrap();
         let question = Question {
@@ -217,7 +209,7 @@ async fn every_condition_counts() {
         attributes: &Attributes::new(),
     };
     let fits = async |conditions: &str, question: &Question<'_>| {
-        let router = made(&[rule(conditions)], RoutingStrategy::AsIs, &["0"]).unwrap();
+        let router = made(&[rule(conditions)], AsIs, &["0"]).unwrap();
         router.choose(question, &mut Answers::default()).await.is_some()
     };
     for (holds, fails) in [
@@ -297,9 +289,9 @@ async fn a_rule_may_lead_to_a_balancer() {
         ports: vec![(1, 1)],
         ..Rule::default()
     };
-    let router = made(&[by("balancer")], RoutingStrategy::AsIs, &["0"]).unwrap();
+    let router = made(&[by("balancer")], AsIs, &["0"]).unwrap();
     assert_eq!(choose(&router, "x", 1, &[]).await, Some(100));
-    let error = made(&[by("other")], RoutingStrategy::AsIs, &["0"]).err().unwrap();
+    let error = made(&[by("other")], AsIs, &["0"]).err().unwrap();
     assert_eq!(
         error.to_string(),
         "routing.rules[0].balancerTag: there is no balancer with the tag \"other\""
@@ -319,81 +311,18 @@ async fn what_costs_most_is_asked_last_and_once() {
     ];
     for (by_name, name, answer, program, decided, asked) in [
         // No rule about addresses and programs can fit.
-        (
-            RoutingStrategy::IpOnDemand,
-            "last.example.org",
-            "192.0.2.9",
-            "x",
-            Some(5),
-            (1, 0),
-        ),
-        (
-            RoutingStrategy::IpOnDemand,
-            "a.example",
-            "192.0.2.2",
-            "curl",
-            Some(2),
-            (1, 0),
-        ),
-        (
-            RoutingStrategy::IpOnDemand,
-            "a.test",
-            "192.0.2.3",
-            "curl",
-            Some(4),
-            (1, 1),
-        ),
-        (
-            RoutingStrategy::IpOnDemand,
-            "a.test",
-            "192.0.2.3",
-            "wget",
-            Some(3),
-            (1, 1),
-        ),
-        (RoutingStrategy::IpOnDemand, "a.test", "192.0.2.4", "wget", None, (1, 0)),
-        (RoutingStrategy::AsIs, "a.example", "192.0.2.2", "curl", None, (0, 0)),
-        (
-            RoutingStrategy::IpIfNonMatch,
-            "last.test",
-            "192.0.2.3",
-            "curl",
-            Some(5),
-            (0, 0),
-        ),
-        (
-            RoutingStrategy::IpIfNonMatch,
-            "a.test",
-            "192.0.2.3",
-            "curl",
-            Some(4),
-            (1, 1),
-        ),
-        (
-            RoutingStrategy::IpIfNonMatch,
-            "a.test",
-            "192.0.2.4",
-            "curl",
-            None,
-            (1, 0),
-        ),
+        (IpOnDemand, "last.example.org", "192.0.2.9", "x", Some(5), (1, 0)),
+        (IpOnDemand, "a.example", "192.0.2.2", "curl", Some(2), (1, 0)),
+        (IpOnDemand, "a.test", "192.0.2.3", "curl", Some(4), (1, 1)),
+        (IpOnDemand, "a.test", "192.0.2.3", "wget", Some(3), (1, 1)),
+        (IpOnDemand, "a.test", "192.0.2.4", "wget", None, (1, 0)),
+        (AsIs, "a.example", "192.0.2.2", "curl", None, (0, 0)),
+        (IpIfNonMatch, "last.test", "192.0.2.3", "curl", Some(5), (0, 0)),
+        (IpIfNonMatch, "a.test", "192.0.2.3", "curl", Some(4), (1, 1)),
+        (IpIfNonMatch, "a.test", "192.0.2.4", "curl", None, (1, 0)),
         // An address is not asked for what it is.
-        (
-            RoutingStrategy::IpOnDemand,
-            "192.0.2.3",
-            "192.0.2.9",
-            "wget",
-            Some(3),
-            (0, 1),
-        ),
-        (
-            RoutingStrategy::IpIfNonMatch,
-            "192.0.2.9",
-            "192.0.2.3",
-            "wget",
-            None,
-            (0, 0),
-        ),
+        (IpOnDemand, "192.0.2.3", "192.0.2.9", "wget", Some(3), (0, 1)),
+        (IpIfNonMatch, "192.0.2.9", "192.0.2.3", "wget", None, (0, 0)),
     ] {
         let router = made(&rules, by_name, &["0"]).unwrap();
         let target = Destination::tcp(Address::parse(name).unwrap(), 2);

@@ -138,14 +138,7 @@ fn look(watch: &mut Watch, waiting: &Waiting) -> std::task::Poll<Option<Kind>> {
 fn nobody() -> Origin {
     Origin {
         inbound: "in".into(),
-        source: None,
-        local: None,
-        remote: false,
-        captured: false,
-        forwarded: false,
-        is_program: false,
-        sniffer: None,
-        meter: None,
+        ..Origin::default()
     }
 }
 

@@ -76,12 +76,12 @@ async fn a_flood_of_guesses_changes_no_answer() {
     assert_eq!(streams.load(Ordering::SeqCst), 0, "strangers made no difference");
 }
 
-#[tokio::test]
-async fn who_guesses_with_the_servers_address_meets_a_stream() {
-    let (wire, streams) = udp_server(|socket| async move {
+/// A server whose questions are answered by somebody who guesses so often.
+async fn guessed(often: u16) -> (Arc<dyn Exchange>, Arc<AtomicUsize>) {
+    udp_server(|socket| async move {
         let mut buffer = [0; 2048];
         while let Ok((len, from)) = socket.recv_from(&mut buffer).await {
-            for n in 1..=pipe::MAX_WRONG as u16 {
+            for n in 1..=often {
                 let mut guess = lie(&buffer[..len]);
                 let id = u16::from_be_bytes([guess[0], guess[1]]).wrapping_add(n);
                 guess[..2].copy_from_slice(&id.to_be_bytes());
@@ -89,7 +89,12 @@ async fn who_guesses_with_the_servers_address_meets_a_stream() {
             }
         }
     })
-    .await;
+    .await
+}
+
+#[tokio::test]
+async fn who_guesses_with_the_servers_address_meets_a_stream() {
+    let (wire, streams) = guessed(pipe::MAX_WRONG as u16).await;
     assert!(is_honest(ask(&wire).await));
     assert_eq!(streams.load(Ordering::SeqCst), 1);
 }
@@ -130,18 +135,7 @@ async fn one_guess_with_other_letters_ends_no_protection() {
 
 #[tokio::test]
 async fn a_short_name_goes_to_a_stream_after_few_guesses() {
-    let (wire, streams) = udp_server(|socket| async move {
-        let mut buffer = [0; 2048];
-        while let Ok((len, from)) = socket.recv_from(&mut buffer).await {
-            for n in 1..=udp::MAX_WRONG_SHORT as u16 {
-                let mut guess = lie(&buffer[..len]);
-                let id = u16::from_be_bytes([guess[0], guess[1]]).wrapping_add(n);
-                guess[..2].copy_from_slice(&id.to_be_bytes());
-                socket.send_to(&guess, from).await.unwrap();
-            }
-        }
-    })
-    .await;
+    let (wire, streams) = guessed(udp::MAX_WRONG_SHORT as u16).await;
     let short = Question {
         name: name("t.co").unwrap(),
         ..question()
