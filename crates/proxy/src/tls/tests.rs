@@ -1,8 +1,10 @@
 //! Two ends over a socket pair: every suite of both versions, key updates, ends, and bytes that are not authentic.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::AlertDescription;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{AlertDescription, ClientConfig, RootCertStore, ServerConfig, SupportedCipherSuite};
 use sealway_net::sock::Sock;
 
 use crate::carrier::Carrier;
@@ -13,11 +15,48 @@ use tokio::time::timeout;
 use crate::Error;
 use crate::stats::Traffic;
 use crate::stream::Stream;
-use crate::tls::fuzzing::configs;
-pub(crate) use crate::tls::fuzzing::suites;
 use crate::tls::handshake::{accept, connect};
 
-pub(crate) async fn ends(suite: rustls::SupportedCipherSuite) -> (Stream, Stream) {
+/// Both configurations with this suite only.
+fn configs(suite: SupportedCipherSuite) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
+    let made = rcgen::generate_simple_self_signed(vec!["server.example".to_owned()]).unwrap();
+    let certificate: CertificateDer<'static> = made.cert.der().clone();
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    provider.cipher_suites = vec![suite];
+    let provider = Arc::new(provider);
+    let versions: &[_] = match suite {
+        SupportedCipherSuite::Tls12(_) => &[&rustls::version::TLS12],
+        _ => &[&rustls::version::TLS13],
+    };
+    let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(versions)
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.clone()], key)
+        .unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate).unwrap();
+    let mut client = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    server.enable_secret_extraction = true;
+    client.enable_secret_extraction = true;
+    (Arc::new(server), Arc::new(client))
+}
+
+/// Every suite of both versions that a certificate for ECDSA allows.
+pub(crate) fn suites() -> Vec<SupportedCipherSuite> {
+    let all = rustls::crypto::aws_lc_rs::default_provider().cipher_suites;
+    let usable = |suite: &SupportedCipherSuite| !format!("{:?}", suite.suite()).contains("RSA");
+    let suites: Vec<_> = all.into_iter().filter(usable).collect();
+    assert_eq!(suites.len(), 6, "{suites:?}");
+    suites
+}
+
+pub(crate) async fn ends(suite: SupportedCipherSuite) -> (Stream, Stream) {
     let (server, client) = configs(suite);
     let (a, b) = UnixStream::pair().unwrap();
     let name = "server.example".try_into().unwrap();

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use sealway_aead::Suite;
+
 use crate::codec::{Message, ServerHello, extension, record, write_client_hello};
 use crate::error::Error;
 use crate::group::{ClientSecret, Group};
-use crate::records::{APPLICATION, HANDSHAKE, Opening, Records, Sealing, Version};
-use crate::schedule::{Handshake, Transcript};
+use crate::records::{APPLICATION, HANDSHAKE, Opening, Records, Schedule, Sealing, Version};
+use crate::schedule::{Handshake, Keys, Transcript};
 use crate::server::{Config, Ed25519, Server};
 use crate::suite::CipherSuite;
 
@@ -156,18 +158,50 @@ pub(super) fn client(data: &[u8]) {
     assert!(!done || good, "through although something else came first");
 }
 
+/// TLS 1.2, which has no further keys.
+struct NoKeys;
+
+impl Schedule for NoKeys {
+    fn next_sending(&mut self) -> Result<Keys, Error> {
+        Err(Error::Library("no further keys"))
+    }
+
+    fn next_receiving(&mut self) -> Result<Keys, Error> {
+        self.next_sending()
+    }
+
+    fn takes_tickets(&self) -> bool {
+        true
+    }
+
+    fn ticket(&mut self, _: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// Our record layer and the peer's after a handshake, by the first byte of an input, and whether it was one of TLS 1.3.
+fn records_after(first: u8) -> (Records, Records, bool) {
+    if first & 3 == 3 {
+        let keys = Keys::new(Suite::Aes128Gcm, &[7; 16], [2; 12], 0).unwrap();
+        let [ours, peer] = [(); 2].map(|()| Records::new(Version::Tls12, &keys, &keys, Box::new(NoKeys)).unwrap());
+        return (ours, peer, false);
+    }
+    let suite = CipherSuite::ALL[usize::from(first & 3)];
+    let digest = suite.hash().digest(b"said");
+    let secrets = || Handshake::new(suite, &[7; 32], &digest, None).application(&digest, None);
+    let (here, there) = (secrets(), secrets());
+    let ours = Records::after(here.client, here.server, first & 4 != 0).unwrap();
+    let peer = Records::after(there.server, there.client, false).unwrap();
+    (ours, peer, true)
+}
+
 /// What a peer sends after the handshake. The first byte says how both ends are set up; then come steps of the peer's: what it does,
 /// how many bytes it does it with, and the bytes.
 pub(super) fn records(data: &[u8]) {
     let Some((&first, mut rest)) = data.split_first() else {
         return;
     };
-    let suite = CipherSuite::ALL[usize::from(first & 3) % 3];
-    let digest = suite.hash().digest(b"said");
-    let secrets = || Handshake::new(suite, &[7; 32], &digest, None).application(&digest, None);
-    let (here, there) = (secrets(), secrets());
-    let mut ours = Records::after(here.client, here.server, first & 4 != 0).unwrap();
-    let mut peer = Records::after(there.server, there.client, false).unwrap();
+    let (mut ours, mut peer, tls13) = records_after(first);
     if first & 8 != 0 {
         ours.trust();
     }
@@ -184,7 +218,7 @@ pub(super) fn records(data: &[u8]) {
                     payload.extend_from_slice(message);
                 }
             }
-            1 => peer.key_update(&mut wire, what & 4 != 0).unwrap(),
+            1 if tls13 => peer.key_update(&mut wire, what & 4 != 0).unwrap(),
             2 => drop(peer.push_nothing(usize::from(*len), &mut wire)),
             // Not sealed at all.
             _ => wire.extend_from_slice(message),
