@@ -36,16 +36,6 @@ impl<T> Users<T> {
     pub fn find(&self, key: &Key) -> Option<&T> {
         self.0.get(key)
     }
-
-    /// How many users there are.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 impl<T> Default for Users<T> {
@@ -67,6 +57,6 @@ mod tests {
         assert_eq!(users.insert(b.clone(), "c"), Err(Error::DuplicatePassword));
         assert_eq!((users.find(&a), users.find(&b)), (Some(&"a"), Some(&"b")));
         assert_eq!(users.find(&Key::of_password("c")), None);
-        assert_eq!((users.remove(&b), users.find(&b), users.len()), (Some("b"), None, 1));
+        assert_eq!((users.remove(&b), users.find(&b)), (Some("b"), None));
     }
 }

@@ -10,7 +10,6 @@ use crate::{Error, UserId};
 pub struct Users<T> {
     /// By what is left of ids without bytes 6 and 7.
     masked: HashMap<[u8; 16], Alike<T>>,
-    len: usize,
 }
 
 /// Users whose ids differ in no other bytes than 6 and 7, by these, in the order they came.
@@ -71,10 +70,7 @@ impl<T> Alike<T> {
 impl<T> Users<T> {
     /// No users yet.
     pub fn new() -> Self {
-        Users {
-            masked: HashMap::new(),
-            len: 0,
-        }
+        Users { masked: HashMap::new() }
     }
 
     /// Adds a user.
@@ -95,7 +91,6 @@ impl<T> Users<T> {
                 self.masked.insert(key, alike.push(route, user));
             }
         }
-        self.len += 1;
         Ok(())
     }
 
@@ -105,7 +100,6 @@ impl<T> Users<T> {
             return None;
         };
         let at = entry.get().position(id.route())?;
-        self.len -= 1;
         if let Alike::Several(all) = entry.get_mut() {
             let (_, user) = all.remove(at);
             if !all.is_empty() {
@@ -131,16 +125,6 @@ impl<T> Users<T> {
             route,
             exact: at.is_some(),
         })
-    }
-
-    /// How many users there are.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 }
 
@@ -189,6 +173,6 @@ mod tests {
         assert_eq!(users.find(&id(1, 7, 7)).unwrap().user, &"b");
         assert_eq!(users.remove(&id(1, 0, 9)), Some("b"));
         assert_eq!(users.find(&id(1, 7, 7)), None);
-        assert!(users.is_empty() && users.masked.is_empty());
+        assert!(users.masked.is_empty());
     }
 }

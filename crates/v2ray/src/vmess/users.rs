@@ -111,16 +111,6 @@ impl<T> Users<T> {
         Some(removed.user)
     }
 
-    /// How many users there are.
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     /// How this server behaves towards strangers: see [`super::Drain`].
     pub fn drain_profile(&self) -> Profile {
         self.drain.profile()
@@ -197,7 +187,7 @@ impl<T> Default for Users<T> {
 
 impl<T> std::fmt::Debug for Users<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Users({})", self.len())
+        write!(f, "Users({})", self.entries.len())
     }
 }
 

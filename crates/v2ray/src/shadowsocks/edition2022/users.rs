@@ -81,19 +81,6 @@ impl<T> Users<T> {
         }
     }
 
-    /// How many users are told apart.
-    pub fn len(&self) -> usize {
-        match &self.who {
-            Who::One(_) => 1,
-            Who::Many(known) => known.len(),
-        }
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The method.
     pub const fn method(&self) -> Method {
         self.key.method()
