@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -15,6 +15,10 @@ use crate::measure::parse;
 
 /// Most generations of children that are followed, and most processes of a role: programs here have one or two.
 const MAX_PROCESSES: usize = 256;
+
+/// States of a socket in the kernel's tables.
+const LISTENS: &str = "0A";
+const IS_OPEN: &str = "01";
 
 /// Writes a new file that nobody else may read.
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
@@ -131,23 +135,24 @@ pub(crate) fn listens(pid: u32, port: u16) -> bool {
 
 /// The same of any address.
 pub(crate) fn listens_at(pid: u32, address: SocketAddr) -> bool {
-    has_socket(pid, address, |table| sockets(table, 1, address, "0A"))
+    has_socket(pid, address, 1, LISTENS)
 }
 
 /// True if process `pid` itself has an open connection to a TCP port of 127.0.0.1.
 pub(crate) fn connected(pid: u32, port: u16) -> bool {
     let address = (Ipv4Addr::LOCALHOST, port).into();
-    has_socket(pid, address, |table| sockets(table, 2, address, "01"))
+    has_socket(pid, address, 2, IS_OPEN)
 }
 
-/// True if a process has one of the sockets that `wanted` finds in the table of the address's family.
-fn has_socket(pid: u32, address: SocketAddr, wanted: impl Fn(&str) -> BTreeSet<u64>) -> bool {
+/// True if a process has a socket of that state with `address` in that column of its family's table.
+fn has_socket(pid: u32, address: SocketAddr, column: usize, state: &str) -> bool {
     let table = if address.is_ipv4() {
         "/proc/net/tcp"
     } else {
         "/proc/net/tcp6"
     };
-    let wanted = wanted(&fs::read_to_string(table).unwrap_or_default());
+    let Ok(table) = fs::File::open(table) else { return false };
+    let wanted = sockets(BufReader::new(table), column, address, state);
     if wanted.is_empty() {
         return false;
     }
@@ -163,7 +168,10 @@ fn socket(link: &str) -> Option<u64> {
 }
 
 /// Inodes of the sockets of that state that have `address` in column `column`, out of the text of `/proc/net/tcp`.
-fn sockets(table: &str, column: usize, address: SocketAddr, state: &str) -> BTreeSet<u64> {
+///
+/// The kernel lists what listens before all else, and nothing is read beyond it for a listener: closed connections stay in
+/// the table for a minute, tens of thousands of them after many short ones.
+fn sockets(table: impl BufRead, column: usize, address: SocketAddr, state: &str) -> BTreeSet<u64> {
     // Addresses are written in words, as the machine holds them in memory.
     let octets = match address.ip() {
         IpAddr::V4(ip) => ip.octets().to_vec(),
@@ -172,12 +180,18 @@ fn sockets(table: &str, column: usize, address: SocketAddr, state: &str) -> BTre
     let word = |bytes: &[u8; 4]| format!("{:08X}", u32::from_ne_bytes(*bytes));
     let words: String = octets.as_chunks().0.iter().map(word).collect();
     let wanted = format!("{words}:{:04X}", address.port());
-    let inode = |line: &str| {
+    let mut found = BTreeSet::new();
+    for line in table.lines().skip(1).map_while(Result::ok) {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let found = *words.get(column)? == wanted && *words.get(3)? == state;
-        words.get(9).filter(|_| found)?.parse().ok()
-    };
-    table.lines().filter_map(inode).collect()
+        match (words.get(column), words.get(3)) {
+            (Some(address), Some(&of)) if of == state && *address == wanted => {
+                found.extend(words.get(9).and_then(|inode| inode.parse::<u64>().ok()));
+            }
+            (_, Some(&of)) if state == LISTENS && of != LISTENS => break,
+            _ => {}
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -199,13 +213,17 @@ mod tests {
             "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
                 .to_owned(),
             line([127, 0, 0, 1], 8080, "0A", 11),
-            line([127, 0, 0, 1], 8080, "01", 12),
+            "nonsense\n".to_owned(),
             line([127, 0, 0, 2], 8080, "0A", 13),
             line([127, 0, 0, 1], 8081, "0A", 14),
-            "nonsense\n".to_owned(),
+            line([127, 0, 0, 1], 8080, "01", 12),
+            line([127, 0, 0, 1], 8080, "0A", 15),
         ]
         .concat();
-        let listeners = |address: &str| sockets(&table, 1, address.parse().unwrap(), "0A");
+        let of = |state, address: &str| sockets(table.as_bytes(), 1, address.parse().unwrap(), state);
+        let listeners = |address| of(LISTENS, address);
+        assert_eq!(of(IS_OPEN, "127.0.0.1:8080"), BTreeSet::from([12]));
+        // The last one stands where the kernel puts none: nobody has read as far.
         assert_eq!(listeners("127.0.0.1:8080"), BTreeSet::from([11]));
         assert_eq!(listeners("127.0.0.2:8080"), BTreeSet::from([13]));
         assert_eq!(listeners("127.0.0.1:9"), BTreeSet::new());
