@@ -44,10 +44,10 @@ const CHACHA_WS: Figure = stream!("VMess ChaCha20, WebSocket", "vmess-chacha20-p
 const CHACHA_WS_TLS: Figure = stream!("VMess ChaCha20, WebSocket, TLS", "vmess-chacha20-poly1305-ws-tls");
 const SNI_VLESS: Figure = stream!("nginx by name, VLESS, TLS", "front-sni");
 const SNI_VMESS: Figure = stream!("nginx by name, VMess none, TLS", "front-sni-vmess-none");
-const PATH_VLESS: Figure = stream!("nginx by path, VLESS, TLS", "front-path");
 const PATH_VMESS: Figure = stream!("nginx by path, VMess none, TLS", "front-path-vmess-none");
 const PATH_AES: Figure = stream!("nginx by path, VMess AES", "front-path-vmess-aes-128-gcm");
-const FALLBACK: Figure = stream!("fallback by path, VLESS, TLS", "fallback-path");
+const PATH_DOOR: Figure = stream!("nginx by path, no protocol, TLS", "front-path-dokodemo");
+const FALLBACK_DOOR: Figure = stream!("fallback by path, no protocol, TLS", "fallback-path-dokodemo");
 
 const fn claim(text: &'static str, published: (f64, f64), over: Figure, under: Figure) -> Claim {
     Claim {
@@ -103,9 +103,8 @@ pub(super) static RECIPE: Recipe = Recipe {
         "Their streams went up, from the client's iperf to the server's; these go down, the way most bytes of a proxy go.",
         "Their figures are single runs without a spread; an interval of ours counts as agreeing if the published ratio lies \
          within 10 % of it, or within half of the published effect where that is less.",
-        "Their fallback and its nginx carried bare WebSocket without a proxy protocol inside; here both carry VLESS.",
         "TLS is 1.3 with AES-128-GCM at both ends; what theirs was is not said.",
-        "Without a protocol, a freedom outbound dials a dokodemo-door: what their fallback carried. Over TCP only the third source has a \
+        "Without a protocol, a freedom outbound dials a dokodemo-door, as through their fallback and their nginx. Over TCP only the third source has a \
          figure of it. Over WebSocket without TLS nobody has, nor of SOCKS, which they advise against: these rows stand at the end of the \
          order, and only their places here are known.",
     ],
@@ -125,10 +124,10 @@ pub(super) static RECIPE: Recipe = Recipe {
             Stack::VMESS_CHACHA_WS_TLS,
             Stack::FRONT_SNI,
             Stack::FRONT_SNI_VMESS,
-            Stack::FRONT_PATH,
             Stack::FRONT_PATH_VMESS,
             Stack::FRONT_PATH_VMESS_AES,
-            Stack::FALLBACK_PATH,
+            Stack::FRONT_PATH_DOKODEMO,
+            Stack::FALLBACK_PATH_DOKODEMO,
             Stack::DOKODEMO_TCP,
             Stack::DOKODEMO_WS,
             Stack::SOCKS,
@@ -255,12 +254,12 @@ pub(super) static RECIPE: Recipe = Recipe {
             AES_WS,
         ),
         Claim {
-            note: "published of 30 s, with the stock nginx",
+            note: "published of 30 s, with the stock nginx; openresty came to 661 Mbit/s",
             ..claim(
                 "A fallback by path is 12 % faster than nginx by path.",
                 (709.0, 635.0),
-                FALLBACK,
-                PATH_VLESS,
+                FALLBACK_DOOR,
+                PATH_DOOR,
             )
         },
         claim(
@@ -270,31 +269,41 @@ pub(super) static RECIPE: Recipe = Recipe {
             PATH_VMESS,
         ),
     ],
-    rankings: &[Ranking {
-        title: "Every combination of the table",
-        source: 1,
-        unit: "Mbit/s",
-        entries: &[
-            (VLESS_TCP, 2470.0),
-            (VMESS_TCP, 2160.0),
-            (VLESS_WS, 943.0),
-            (VLESS_TCP_TLS, 828.0),
-            (VMESS_WS, 789.0),
-            (SNI_VLESS, 772.0),
-            (VMESS_TCP_TLS, 704.0),
-            (AES_WS, 703.0),
-            (SNI_VMESS, 693.0),
-            (PATH_AES, 689.0),
-            (VLESS_WS_TLS, 654.0),
-            (CHACHA_WS, 628.0),
-            (VMESS_WS_TLS, 559.0),
-            (PATH_VMESS, 530.0),
-            (AES_WS_TLS, 502.0),
-            (CHACHA_WS_TLS, 449.0),
-        ],
-        unpublished: &[DOOR_TCP, DOOR_WS, SOCKS],
-        metrics: &[RATE, COST],
-    }],
+    rankings: &[
+        Ranking {
+            title: "Every combination of the table",
+            source: 1,
+            unit: "Mbit/s",
+            entries: &[
+                (VLESS_TCP, 2470.0),
+                (VMESS_TCP, 2160.0),
+                (VLESS_WS, 943.0),
+                (VLESS_TCP_TLS, 828.0),
+                (VMESS_WS, 789.0),
+                (SNI_VLESS, 772.0),
+                (VMESS_TCP_TLS, 704.0),
+                (AES_WS, 703.0),
+                (SNI_VMESS, 693.0),
+                (PATH_AES, 689.0),
+                (VLESS_WS_TLS, 654.0),
+                (CHACHA_WS, 628.0),
+                (VMESS_WS_TLS, 559.0),
+                (PATH_VMESS, 530.0),
+                (AES_WS_TLS, 502.0),
+                (CHACHA_WS_TLS, 449.0),
+            ],
+            unpublished: &[DOOR_TCP, DOOR_WS, SOCKS],
+            metrics: &[RATE, COST],
+        },
+        Ranking {
+            title: "A port shared with a web server, without a proxy protocol",
+            source: 1,
+            unit: "Mbit/s",
+            entries: &[(FALLBACK_DOOR, 709.0), (PATH_DOOR, 635.0)],
+            unpublished: &[],
+            metrics: &[RATE, COST],
+        },
+    ],
     peers: &[
         ("v2ray", "scripts/install-peers gets it (Debian: apt-get install v2ray)"),
         (

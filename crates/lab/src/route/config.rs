@@ -139,11 +139,10 @@ impl Facts<'_> {
 
     /// The server at `port`, which leads to `sink`; `inner` is the port of a second inbound, where the stack has one.
     pub(super) fn server(&self, [port, inner]: [u16; 2], sink: SocketAddr) -> Value {
-        let mut user = json!({ "id": self.id });
-        let (protocol, mut settings) = match self.stack.protocol {
+        let vless = || ("vless", json!({ "clients": [{ "id": self.id }], "decryption": "none" }));
+        let (mut protocol, mut settings) = match self.stack.protocol {
             Protocol::Vmess(_) | Protocol::VmessNone => {
-                user["alterId"] = json!(0);
-                ("vmess", json!({ "clients": [user] }))
+                ("vmess", json!({ "clients": [{ "id": self.id, "alterId": 0 }] }))
             }
             Protocol::Door => ("dokodemo-door", leads_to(sink)),
             Protocol::Socks => {
@@ -158,9 +157,9 @@ impl Facts<'_> {
                     json!({ "method": method, "password": password, "network": "tcp" }),
                 )
             }
-            _ => ("vless", json!({ "clients": [user], "decryption": "none" })),
+            _ => vless(),
         };
-        let inbound = |tag: &str, listen: IpAddr, port: u16, settings: &Value, stream: Value| {
+        let inbound = |tag: &str, (listen, port): (IpAddr, u16), protocol: &str, settings: Value, stream: Value| {
             json!({
                 "tag": tag,
                 "listen": listen.to_string(),
@@ -173,8 +172,11 @@ impl Facts<'_> {
         let mut inbounds = Vec::new();
         let mut stream = self.network();
         if self.stack.shape == Shape::Fallback {
-            inbounds.push(inbound("inner", Ipv4Addr::LOCALHOST.into(), inner, &settings, stream));
+            let at = (Ipv4Addr::LOCALHOST.into(), inner);
+            inbounds.push(inbound("inner", at, protocol, settings, stream));
             let inner = local(inner).to_string();
+            // What falls back is VLESS, whatever the other inbound takes.
+            (protocol, settings) = vless();
             // The second is for everybody else: none comes here, but a server without it is told from a web server.
             settings["fallbacks"] = json!([{ "path": WS_PATH, "dest": inner }, { "dest": inner }]);
             stream = json!({ "network": "tcp" });
@@ -190,7 +192,7 @@ impl Facts<'_> {
                 "certificates": [{ "certificateFile": self.file(CERTIFICATE), "keyFile": self.file(KEY) }],
             });
         }
-        inbounds.push(inbound("server", self.listen, port, &settings, stream));
+        inbounds.push(inbound("server", (self.listen, port), protocol, settings, stream));
         let mut out = freedom();
         if let Some(only) = self.only {
             out["settings"]["redirect"] = json!(only.to_string());
@@ -347,6 +349,7 @@ mod tests {
             let inbounds = server["inbounds"].as_array().unwrap();
             for inbound in inbounds {
                 match stack.protocol {
+                    _ if inbound["settings"]["fallbacks"].is_array() => assert_eq!(inbound["protocol"], "vless"),
                     Protocol::Door => {
                         assert_eq!(
                             (&inbound["protocol"], &out["protocol"]),

@@ -166,6 +166,18 @@ impl Stack {
         ..vless("fallback-path", Network::WebSocket, true)
     };
 
+    /// No proxy protocol: a freedom outbound dials a dokodemo-door over WebSocket over TLS; nginx ends TLS and hands the path
+    /// on.
+    pub const FRONT_PATH_DOKODEMO: Stack = Stack {
+        shape: Shape::NginxPath,
+        ..pair("front-path-dokodemo", Protocol::Door, Network::WebSocket, true)
+    };
+    /// The same, where a VLESS inbound for TCP ends TLS and falls back by path to the dokodemo-door.
+    pub const FALLBACK_PATH_DOKODEMO: Stack = Stack {
+        shape: Shape::Fallback,
+        ..pair("fallback-path-dokodemo", Protocol::Door, Network::WebSocket, true)
+    };
+
     /// VMess without a cipher over WebSocket over TLS; nginx ends TLS and hands the path on.
     pub const FRONT_PATH_VMESS: Stack = Stack {
         shape: Shape::NginxPath,
@@ -217,7 +229,7 @@ impl Stack {
     );
 
     /// Every stack, the plainest first.
-    pub const ALL: [Stack; 38] = [
+    pub const ALL: [Stack; 40] = [
         Stack::DIRECT,
         Stack::RELAY,
         Stack::DOKODEMO_TCP,
@@ -256,6 +268,8 @@ impl Stack {
         Stack::FRONT_PATH_VMESS,
         Stack::FRONT_PATH_VMESS_AES,
         Stack::FRONT_SNI_VMESS,
+        Stack::FRONT_PATH_DOKODEMO,
+        Stack::FALLBACK_PATH_DOKODEMO,
     ];
 
     /// The name on the command line and in result files.
@@ -357,6 +371,11 @@ impl Stack {
             Network::Grpc | Network::XhttpOne | Network::XhttpPackets => "h2",
             _ => "http/1.1",
         }
+    }
+
+    /// True if a proxy protocol says where the bytes go: without one a route leads to one target only.
+    pub const fn is_proxy(&self) -> bool {
+        !matches!(self.protocol, Protocol::None | Protocol::Copy | Protocol::Door)
     }
 
     /// True if programs stand between the generator and the sink.

@@ -2,12 +2,13 @@
 
 use crate::format::{sig3_or, times};
 use crate::result::{Recommendation, ResultRow};
+use crate::route::Stack;
 use crate::workload::advice::{OURS, PassedOver, compare, largest};
 
 /// The metric that decides: where generator, programs and sink share the CPUs, throughput follows from it.
 const METRIC: &str = "cpu_per_gb";
 
-/// The stack that moves one stream down at the least CPU time, of those that seal what they carry.
+/// The stack that moves one stream down at the least CPU time, of proxies that seal what they carry.
 pub(super) fn bulk(rows: &[ResultRow]) -> Vec<Recommendation> {
     let wanted = |row: &ResultRow| {
         row.subject == OURS
@@ -15,6 +16,7 @@ pub(super) fn bulk(rows: &[ResultRow]) -> Vec<Recommendation> {
             && row.case.int("streams") == Some(1)
             && row.case.text("direction") == Some("down")
             && row.case.text("suite").is_some_and(|suite| suite != "none")
+            && Stack::named(row.case.text("stack").unwrap_or_default()).is_none_or(|stack| stack.is_proxy())
     };
     let found = largest(rows, wanted);
     let [.., second, best] = found[..] else {
