@@ -4,7 +4,7 @@
 //! the client, 2,048 B from the server, and the client closes; with `pq`, the first two are 1,750 and 4,400 B. 32 at a time,
 //! from 1,024 addresses of 127.0.0.0/8 in turn, in a closed loop (`load=closed`) and, not in quick runs, in an open one at
 //! 50 % of the ceiling of the slowest subject (`load=open-50`). `load=idle` opens 2,000 connections (500 in a quick run),
-//! sends the first two messages of a flow through each, lets them lie for the length of a window, and then sends and
+//! sends the first two messages of a flow through each, lets them lie for the length of a warm-up and a window, and then sends and
 //! compares them again: a program that closes what lies idle has failed.
 //!
 //! Case parameters: `stack`, `mode` (`flow`, `flow-pq`, `hold`), `load`, `connections`. Metrics: `rate` in 1/s;

@@ -99,6 +99,9 @@ const FULL: &str = "full";
 /// Time limit of a standard run without a budget: programs start for every window.
 const STANDARD_LIMIT: Duration = Duration::from_secs(30 * 60);
 
+/// How long the programs of a window take to start and to end, on two CPUs.
+const START: Duration = Duration::from_millis(200);
+
 /// What every run has: one of each kind, and the two ciphers of VMess.
 const CHOSEN: [Stack; 5] = [
     Stack::VLESS_TCP,
@@ -283,10 +286,10 @@ fn hash(request: &Request) -> String {
 fn plan(request: &Request, cells: &[Cell]) -> Result<Plan, LabError> {
     let (limit, start) = match request.profile {
         // Programs start for every window there.
-        Profile::Quick if request.remote.is_some() => (request.limit(), Duration::from_millis(350)),
+        Profile::Quick if request.remote.is_some() => (request.limit(), START),
         Profile::Quick => (request.limit(), Duration::from_millis(20)),
-        Profile::Standard => (request.budget.or(Some(STANDARD_LIMIT)), Duration::from_millis(350)),
-        Profile::Full => (request.limit(), Duration::from_millis(350)),
+        Profile::Standard => (request.budget.or(Some(STANDARD_LIMIT)), START),
+        Profile::Full => (request.limit(), START),
     };
     // About half of the peers do not pass on the end of a stream.
     let start = start + END / 2;

@@ -328,7 +328,7 @@ pub(crate) fn run_parts(
             shortest: request.profile.shortest_window(),
         });
         let profile = (request.profile, seed);
-        let interrupted = measure(prepared, profile, deadline, &mut probe, observer, &mut result)?;
+        let interrupted = measure(prepared, profile, (began, deadline), &mut probe, observer, &mut result)?;
         if interrupted {
             result.plan.taken_s = probe.now();
             return Ok(result);
@@ -344,11 +344,12 @@ pub(crate) fn run_parts(
     }
 }
 
-/// Runs a workload, which is to be over at the deadline, into a result that may have others already; true if it was interrupted.
+/// Runs a workload, which was begun then and is to be over at the deadline, into a result that may have others already; true if
+/// it was interrupted.
 fn measure(
     prepared: Prepared,
     (profile, seed): (Profile, u64),
-    deadline: Option<Deadline>,
+    (began, deadline): (f64, Option<Deadline>),
     probe: &mut SystemProbe,
     observer: &mut dyn Observer,
     result: &mut RunResult,
@@ -370,7 +371,10 @@ fn measure(
             result.subjects.push(subject);
         }
     }
-    let facts = plan.facts();
+    let mut facts = plan.facts();
+    // Programs have been asked for their versions, and sums made of their files.
+    let expected = facts.expected_s + probe.now() - began;
+    facts.expected_s = plan.limit.map_or(expected, |limit| expected.min(limit.as_secs_f64()));
     observer.planned(&facts);
     result.plan = joined(&result.plan, facts);
 

@@ -83,6 +83,14 @@ impl Spec {
         }
     }
 
+    /// Connections that are opened before a window.
+    pub(super) const fn opened(&self) -> usize {
+        match self.drive {
+            Drive::Idle => BEFORE_IDLE + self.connections,
+            Drive::Closed | Drive::Open(_) => self.connections,
+        }
+    }
+
     pub(crate) fn case(&self) -> Case {
         Case::new()
             .with("stack", self.stack.name())
@@ -240,7 +248,7 @@ impl LoadCell {
         })
     }
 
-    /// Opens all connections, lets them lie for the window, and sees what they cost.
+    /// Opens all connections, lets them lie for a while, and sees what they cost.
     fn idle(&self, route: &mut Route, length: Duration) -> Result<Counted, CellError> {
         let count = self.spec.connections;
         // The relay of a link has two for each as well.
@@ -321,7 +329,7 @@ impl Timed for LoadCell {
             route.engage(over.turn(turn));
         }
         let counted = match self.spec.drive {
-            Drive::Idle => self.idle(&mut route, window),
+            Drive::Idle => self.idle(&mut route, warmup + window),
             Drive::Closed | Drive::Open(_) => self.busy(&mut route, warmup, window),
         };
         // What the sink saw explains what the generator did not get.

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use super::cells::{AT_ONCE, Shared, Spec, cells_of};
+use crate::lens::OURS;
 use crate::link::Link;
 use crate::plan::{Overhead, PlanError, Profile};
 use crate::result::{Case, ResultRow};
-use crate::route::Stack;
 use crate::route::engine::PEERS;
+use crate::route::{Engine, Stack};
 use crate::run::Cell;
 use crate::workload::fit::fit;
 use crate::workload::metric::Metric;
@@ -15,12 +16,17 @@ use crate::workload::routes::{self, DIRECT, Found, mark_generator_bound};
 use crate::workload::rows::{Reference, Scheme};
 use crate::workload::{LabError, Prepared, Request};
 
-/// What is spent besides warm-up and windows: canaries, starting the programs of a route, opening and checking
-/// all connections, ending them. Programs with a collector of garbage start in a third of a second on two busy CPUs.
-const OVERHEAD: Overhead = Overhead {
-    per_cell: Duration::from_millis(350),
-    per_window: Duration::from_millis(300),
-};
+/// What a visit has besides its programs, its warm-up and its window: a canary, a sink and a generator.
+const VISIT: Duration = Duration::from_millis(15);
+
+/// How long client and server take until both listen, on two CPUs.
+const START: Duration = Duration::from_millis(100);
+
+/// How many connections are opened and have their first exchange in a second, on two CPUs and with TLS: straight to the sink,
+/// through our engine, and through programs that collect garbage.
+const STRAIGHT: f64 = 25_000.0;
+const THROUGH_OURS: f64 = 4_000.0;
+const THROUGH_PEERS: f64 = 1_500.0;
 
 /// Finds the programs, makes the cells, fits the plan. `specs` come with the most telling first: a time limit drops from
 /// the end.
@@ -47,7 +53,7 @@ pub(crate) fn prepare(
         plan: fit(
             request.profile,
             &cells,
-            overhead(&specs, request.link),
+            overhead(&specs, &engines, request.link),
             request.limit(),
             1.0,
         )?,
@@ -70,16 +76,36 @@ fn mark(rows: &mut [ResultRow]) {
 
 fn mark_nothing(_: &mut [ResultRow]) {}
 
-/// What is spent besides warm-up and windows; over a link also what connections take that are opened some at a time, on the
-/// average of the cases.
-fn overhead(specs: &[Spec], link: Option<Link>) -> Overhead {
-    let Some(link) = link else { return OVERHEAD };
-    let flights: usize = specs.iter().map(|spec| spec.connections.div_ceil(AT_ONCE)).sum();
-    let average = flights as f64 / specs.len().max(1) as f64;
-    Overhead {
-        per_window: OVERHEAD.per_window + link.opening().mul_f64(average) + link.round_trip() * 4,
-        ..OVERHEAD
+/// What is spent besides warm-up and windows, on the average of all cells: programs that start, and connections that are opened
+/// before a window and before the first one; over a link also what it takes for connections that are opened some at a time.
+fn overhead(specs: &[Spec], engines: &[Engine], link: Option<Link>) -> Overhead {
+    let (mut checks, mut visits) = (Duration::ZERO, Duration::ZERO);
+    for spec in specs {
+        let over = link.map_or(Duration::ZERO, |link| {
+            link.opening() * flights(spec.connections) + link.round_trip() * 4
+        });
+        let through = engines.iter().map(|engine| match engine.name() {
+            OURS => (START, THROUGH_OURS),
+            _ => (START, THROUGH_PEERS),
+        });
+        for (start, rate) in through.chain([(Duration::ZERO, STRAIGHT)]) {
+            let opening = |count: usize| Duration::from_secs_f64(count as f64 / rate);
+            checks += start + opening(AT_ONCE);
+            visits += VISIT + start + opening(spec.opened()) + over;
+        }
     }
+    let cells = u32::try_from(specs.len() * (engines.len() + 1))
+        .unwrap_or(u32::MAX)
+        .max(1);
+    Overhead {
+        per_cell: checks / cells,
+        per_window: visits / cells,
+    }
+}
+
+/// How often connections are opened together until there are so many.
+fn flights(connections: usize) -> u32 {
+    u32::try_from(connections.div_ceil(AT_ONCE)).unwrap_or(u32::MAX)
 }
 
 /// The stacks that were asked for, else those of the profile, the most telling first. The direct one is in every case.
@@ -92,4 +118,28 @@ pub(crate) fn stacks(profile: Profile, chosen: &[Stack]) -> Vec<Stack> {
         stacks.extend([Stack::VLESS_WS_TLS, Stack::VMESS_CHACHA_TCP]);
     }
     stacks
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::load::cells::Drive;
+    use crate::load::scripts::{FLOW, HOLD};
+
+    #[test]
+    fn a_plan_counts_the_connections_that_are_opened() {
+        let flow = Spec::new(Stack::VLESS_TCP, "flow", &FLOW, 32, Drive::Closed);
+        let hold = Spec::new(Stack::VLESS_TCP, "hold", &HOLD, 2000, Drive::Idle);
+        let ours = [Engine::sealway(Path::new("sealway"))];
+        let of = |specs: &[Spec], link| overhead(specs, &ours, link).per_window;
+        // 1,976 more, half of them straight to the sink.
+        let more = of(&[hold], None) - of(&[flow], None);
+        assert_eq!(more.as_millis(), 247 + 39, "{more:?}");
+        let both = of(&[flow, hold], None) - of(&[flow], None);
+        assert_eq!(both.as_millis(), (more / 2).as_millis());
+        let link: Link = "rtt=100ms".parse().unwrap_or_else(|error| panic!("{error}"));
+        assert!(of(&[hold], Some(link)) > of(&[hold], None) + link.opening() * 62);
+    }
 }
