@@ -24,7 +24,7 @@ mod signed_rank;
 
 pub use bootstrap::{DRAWS, bootstrap_interval};
 pub use describe::{How, Quartiles, Summary, mad, median, order_statistics_interval, quantile, quartiles};
-pub use metric::{Better, MetricKind, has_direction};
+pub use metric::{Better, MetricKind, is_judged};
 pub use overview::{Discoveries, Overview, benjamini_hochberg, confirm, overview};
 pub use random::SplitMix64;
 pub use ratio::{QUICK_MARGIN, Rules, Verdict, log_ratios, ratio, smallest_detectable, unpaired};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{CONTROLS, CompareError, Key, Note, OURS, Options, Side};
 use crate::result::{ResultRow, RunResult, SCHEMA};
-use crate::stats::{Better, has_direction};
+use crate::stats::{Better, is_judged};
 
 /// Rows of a run by key, each with the direction in which it is good.
 pub(super) type Index<'a> = BTreeMap<Key, (&'a ResultRow, Better)>;
@@ -147,7 +147,7 @@ fn index(run: &RunResult, side: Side) -> Result<Index<'_>, CompareError> {
         return Err(CompareError::Empty { side });
     }
     let mut index = Index::new();
-    for row in run.results.iter().filter(|row| has_direction(&row.metric)) {
+    for row in run.results.iter().filter(|row| is_judged(&row.metric)) {
         let malformed = |what: String| {
             let place = format!("{} {} {} {}", row.workload, row.subject, row.case, row.metric);
             CompareError::Malformed { side, place, what }

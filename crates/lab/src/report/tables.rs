@@ -5,6 +5,7 @@ use crate::format::sig3;
 use crate::lens::rank::{best, speed, verdict};
 use crate::lens::{Against, Column, Family, Layout, OURS, Shown};
 use crate::result::ResultRow;
+use crate::stats::is_judged;
 
 /// Marks of a row, with the sign used in tables and what it means.
 pub(crate) const FLAGS: [(&str, char, &str); 9] = [
@@ -176,7 +177,7 @@ fn figures(view: &View<'_>, column: &Column<'_>, names: &[&str], shown: &Shown) 
     let rows: Vec<Option<&ResultRow>> = names.iter().map(|name| column.row(name, shown.metric)).collect();
     let ranked: Vec<Option<&ResultRow>> = rows
         .iter()
-        .map(|row| row.filter(|row| row.subject != view.lens.control))
+        .map(|row| row.filter(|row| row.subject != view.lens.control && is_judged(shown.metric)))
         .collect();
     let cell = |(row, best): (&Option<&ResultRow>, bool)| {
         let Some(row) = row else { return Cell::default() };

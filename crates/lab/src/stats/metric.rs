@@ -36,10 +36,11 @@ impl Better {
     }
 }
 
-/// Whether the metric called `name` is better one way than the other. The CPUs that a program keeps busy (`cpu_busy_…`) are
-/// not: a program that waits less is busier, and may be better for it. They are shown, and nothing is judged by them.
-pub fn has_direction(name: &str) -> bool {
-    !name.starts_with("cpu_busy_")
+/// Whether subjects and runs are judged by the metric called `name`. All else is shown only, never called best and not
+/// compared: the CPUs that a program keeps busy (`cpu_busy_…`), as one that waits less is busier and may be better for it,
+/// and energy (`energy_per_…`), which is that of whole packages, whoever used it.
+pub fn is_judged(name: &str) -> bool {
+    !name.starts_with("cpu_busy_") && !name.starts_with("energy_per_")
 }
 
 /// The kind of a metric, found from its name.
@@ -111,6 +112,19 @@ mod tests {
         for (name, kind) in cases {
             assert_eq!(MetricKind::of(name), kind, "{name}");
         }
+    }
+
+    #[test]
+    fn what_is_only_shown_is_not_judged() {
+        for name in [
+            "cpu_busy_client",
+            "cpu_busy_peak_server",
+            "energy_per_byte",
+            "energy_per_op",
+        ] {
+            assert!(!is_judged(name), "{name}");
+        }
+        assert!(is_judged("throughput") && is_judged("cpu_per_gb"));
     }
 
     #[test]

@@ -136,7 +136,9 @@ fn joules_stand_beside_the_rest_and_say_what_they_count() {
         .split_whitespace()
         .collect();
     assert!(head.contains(&"J/10^6"), "{text}");
-    assert!(line(&text, table, "sealway").contains("2500*"), "{text}");
+    // The lower figure is not called best.
+    let ours = line(&text, table, "sealway");
+    assert!(ours.contains("2500") && !ours.contains("2500*"), "{text}");
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         words.contains("Energy Joules are those of all processor packages"),
