@@ -42,6 +42,33 @@ pub fn check_name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// The columns of a kept run, as [`kept_from`] reads them.
+pub(super) const COLUMNS: &str =
+    "id, run, started, workloads, profile, complete, sealway, cpu, machine, name, branch, revision";
+
+/// A kept run from a row with [`COLUMNS`], by the method with which its database reads one.
+macro_rules! kept_from {
+    ($row:ident.$get:ident) => {
+        $crate::store::Kept {
+            id: $row.$get(0)?,
+            run: $row.$get(1)?,
+            started: $row.$get(2)?,
+            workloads: $row.$get(3)?,
+            profile: $row.$get(4)?,
+            complete: $row.$get(5)?,
+            sealway: $row.$get(6)?,
+            cpu: $row.$get(7)?,
+            machine: $row.$get(8)?,
+            label: $crate::store::Label {
+                name: $row.$get(9)?,
+                branch: $row.$get(10)?,
+                commit: $row.$get(11)?,
+            },
+        }
+    };
+}
+pub(super) use kept_from;
+
 /// A kept run, without its figures.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct Kept {

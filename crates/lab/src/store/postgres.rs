@@ -8,7 +8,8 @@ use tokio::time::timeout;
 use tokio_postgres::types::{FromSql, ToSql, Type};
 use tokio_postgres::{Client, Row};
 
-use super::{Access, Added, Backend, Kept, Label, MOST_LISTED, SCHEMA, StoreError};
+use super::kept::{COLUMNS, kept_from};
+use super::{Access, Added, Backend, Kept, MOST_LISTED, SCHEMA, StoreError};
 
 /// How long the server may take to connect, and for each answer; a result has up to 64 MiB.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -49,14 +50,6 @@ const ADD: &str = "
         RETURNING id
     )
     SELECT id FROM added";
-
-const LIST: &str = "
-    SELECT id, run, started, workloads, profile, complete, sealway, cpu, machine, name, branch, revision
-    FROM sealway.lab_run ORDER BY started DESC, id DESC LIMIT $1";
-
-const ONE: &str = "
-    SELECT id, run, started, workloads, profile, complete, sealway, cpu, machine, name, branch, revision
-    FROM sealway.lab_run WHERE id = $1";
 
 const PRUNE: &str = "
     WITH gone AS (
@@ -149,12 +142,14 @@ impl Backend for Postgres {
     }
 
     fn list(&mut self) -> Result<Vec<Kept>, StoreError> {
-        let rows = self.query(LIST, &[(&i64::from(MOST_LISTED), Type::INT8)])?;
+        let list = format!("SELECT {COLUMNS} FROM sealway.lab_run ORDER BY started DESC, id DESC LIMIT $1");
+        let rows = self.query(&list, &[(&i64::from(MOST_LISTED), Type::INT8)])?;
         rows.iter().map(|row| kept(row).map_err(refused)).collect()
     }
 
     fn kept(&mut self, id: i64) -> Result<Option<Kept>, StoreError> {
-        let rows = self.query(ONE, &[(&id, Type::INT8)])?;
+        let one = format!("SELECT {COLUMNS} FROM sealway.lab_run WHERE id = $1");
+        let rows = self.query(&one, &[(&id, Type::INT8)])?;
         rows.first().map(|row| kept(row).map_err(refused)).transpose()
     }
 
@@ -195,22 +190,7 @@ fn refused(error: tokio_postgres::Error) -> StoreError {
 }
 
 fn kept(row: &Row) -> Result<Kept, tokio_postgres::Error> {
-    Ok(Kept {
-        id: row.try_get(0)?,
-        run: row.try_get(1)?,
-        started: row.try_get(2)?,
-        workloads: row.try_get(3)?,
-        profile: row.try_get(4)?,
-        complete: row.try_get(5)?,
-        sealway: row.try_get(6)?,
-        cpu: row.try_get(7)?,
-        machine: row.try_get(8)?,
-        label: Label {
-            name: row.try_get(9)?,
-            branch: row.try_get(10)?,
-            commit: row.try_get(11)?,
-        },
-    })
+    Ok(kept_from!(row.try_get))
 }
 
 #[cfg(test)]
@@ -221,7 +201,7 @@ mod tests {
 
     use super::*;
     use crate::store::tests::{behaves, prunes, run};
-    use crate::store::{Place, Store};
+    use crate::store::{Label, Place, Store};
 
     #[test]
     fn a_database_keeps_runs_as_a_file_does() {

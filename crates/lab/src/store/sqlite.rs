@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, TransactionBehavior, params};
 
-use super::{Access, Added, Backend, Kept, Label, MOST_LISTED, SCHEMA, StoreError};
+use super::kept::{COLUMNS, kept_from};
+use super::{Access, Added, Backend, Kept, MOST_LISTED, SCHEMA, StoreError};
 
 /// What says in the head of a file that it is ours: "SLab".
 const APPLICATION: i32 = 0x534c_6162;
@@ -38,14 +39,6 @@ const TABLES: &str = "
 const ADD: &str = "
     INSERT INTO run (run, started, workloads, profile, complete, sealway, cpu, machine, name, branch, revision, result)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
-
-const LIST: &str = "
-    SELECT id, run, started, workloads, profile, complete, sealway, cpu, machine, name, branch, revision
-    FROM run ORDER BY started DESC, id DESC LIMIT ?1";
-
-const ONE: &str = "
-    SELECT id, run, started, workloads, profile, complete, sealway, cpu, machine, name, branch, revision
-    FROM run WHERE id = ?1";
 
 const PRUNE: &str = "
     DELETE FROM run WHERE name IS NULL AND id NOT IN (
@@ -168,7 +161,8 @@ impl Sqlite {
     }
 
     fn newest(&self) -> rusqlite::Result<Vec<Kept>> {
-        let mut list = self.connection.prepare(LIST)?;
+        let list = format!("SELECT {COLUMNS} FROM run ORDER BY started DESC, id DESC LIMIT ?1");
+        let mut list = self.connection.prepare(&list)?;
         list.query_map([MOST_LISTED], kept)?.collect()
     }
 }
@@ -183,7 +177,8 @@ impl Backend for Sqlite {
     }
 
     fn kept(&mut self, id: i64) -> Result<Option<Kept>, StoreError> {
-        let found = self.connection.query_row(ONE, [id], kept).optional();
+        let one = format!("SELECT {COLUMNS} FROM run WHERE id = ?1");
+        let found = self.connection.query_row(&one, [id], kept).optional();
         found.map_err(|error| self.fault(error))
     }
 
@@ -206,22 +201,7 @@ impl Backend for Sqlite {
 }
 
 fn kept(row: &Row<'_>) -> rusqlite::Result<Kept> {
-    Ok(Kept {
-        id: row.get(0)?,
-        run: row.get(1)?,
-        started: row.get(2)?,
-        workloads: row.get(3)?,
-        profile: row.get(4)?,
-        complete: row.get(5)?,
-        sealway: row.get(6)?,
-        cpu: row.get(7)?,
-        machine: row.get(8)?,
-        label: Label {
-            name: row.get(9)?,
-            branch: row.get(10)?,
-            commit: row.get(11)?,
-        },
-    })
+    Ok(kept_from!(row.get))
 }
 
 /// All that is looked at is of one moment: another process may be making the tables.
