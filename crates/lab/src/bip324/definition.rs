@@ -6,7 +6,6 @@ use std::rc::Rc;
 use super::cells::{ALONE, Kept, PacketCell, TOGETHER, Task};
 use super::ciphers::{Ciphers, Own};
 use super::ends::{Batched, Make};
-use super::framed::Loop;
 use super::links::{Link, SEED, links};
 use super::once::{self, CHUNK, Once};
 use super::single::Single;
@@ -164,7 +163,7 @@ struct Cast<'a> {
     #[cfg(feature = "peers")]
     theirs: Rc<super::theirs::Theirs>,
     #[cfg(feature = "peers")]
-    aws_lc: Rc<Loop<workload::engine::AwsLc>>,
+    aws_lc: Rc<super::framed::Loop<workload::engine::AwsLc>>,
 }
 
 /// Does one thing for each subject that works packet by packet, whose ciphers are types of their own.
@@ -178,15 +177,12 @@ macro_rules! each_single {
         }
         #[cfg(feature = "peers")]
         {
-            if cast.found.has(super::PEERS[0]) {
-                let $ciphers = &cast.theirs;
-                made.push((super::PEERS[0], $work));
-            }
-            if cast.found.has(super::PEERS[1]) {
-                let $ciphers = &cast.aws_lc;
-                made.push((super::PEERS[1], $work));
-            }
+            let $ciphers = &cast.theirs;
+            made.push((super::PEERS[0], $work));
+            let $ciphers = &cast.aws_lc;
+            made.push((super::PEERS[1], $work));
         }
+        made.retain(|(name, _)| *name == Own::NAME || cast.found.has(name));
         made
     }};
 }
@@ -200,7 +196,7 @@ impl<'a> Cast<'a> {
             #[cfg(feature = "peers")]
             theirs: Rc::default(),
             #[cfg(feature = "peers")]
-            aws_lc: Rc::new(Loop::NEW),
+            aws_lc: Rc::new(super::framed::Loop::NEW),
         })
     }
 

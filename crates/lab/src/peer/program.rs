@@ -89,7 +89,7 @@ pub(crate) fn version_of(known_as: &str, program: &Path, command: &mut Command) 
     Err(format!(
         "\"{}\" does not call itself {}: it says {version:?}",
         program.display(),
-        known_as.trim_end()
+        known_as.trim_end_matches([' ', '.', '_'])
     ))
 }
 
@@ -108,6 +108,13 @@ mod tests {
         assert_eq!(asked("echo; echo wrk 4.1.0; echo more"), Ok("wrk 4.1.0".to_owned()));
         let other = "\"/opt/wrk\" does not call itself wrk: it says \"wrk2 4.0\"";
         assert_eq!(asked("echo wrk2 4.0"), Err(other.to_owned()));
+        let old = version_of(
+            "iperf 3.",
+            Path::new("iperf3"),
+            Command::new("/bin/sh").args(["-c", "echo iperf 2.1"]),
+        );
+        let says = "\"iperf3\" does not call itself iperf 3: it says \"iperf 2.1\"";
+        assert_eq!(old, Err(says.to_owned()));
         assert!(asked("true").is_err() && asked("echo wrk 4.1.0; exit 3").is_err());
     }
 

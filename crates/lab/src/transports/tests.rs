@@ -272,7 +272,7 @@ fn a_subject_that_delivers_forgeries_is_marked_in_every_row_of_its_case() {
     let row = |subject: &str, metric: &str| -> ResultRow {
         let text = format!(
             r#"{{"workload":"transports","subject":"{subject}","case":{{"stack":"x"}},"metric":"{metric}","unit":"1",
-                "better":"lower","median":1,"low":1,"high":1,"rounds":9,"verified":"sampled, 1 in 16"}}"#
+                "better":"lower","median":1,"low":1,"high":1,"rounds":9,"verified":"full"}}"#
         );
         serde_json::from_str(&text).unwrap()
     };

@@ -15,7 +15,7 @@ fn row(subject: &str, (stack, suite): (&str, &str), metric: &str, value: f64, ra
         "metric": metric, "unit": unit, "better": better, "method": "P",
         "median": value, "mad": 0.0, "low": value * 0.99, "high": value * 1.01, "how": "order-statistics",
         "rounds": 9, "values": vec![value; 9],
-        "verified": if suite == "none" { "sampled, 1 in 16, unauthenticated" } else { "sampled, 1 in 16" },
+        "verified": if suite == "none" { "full, unauthenticated" } else { "full" },
     });
     if let Some((estimate, verdict)) = ratio {
         row["ratio"] = json!({
