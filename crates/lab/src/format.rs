@@ -94,13 +94,16 @@ pub(crate) fn seconds(value: f64) -> String {
     }
 }
 
-/// A time of a run: whole seconds, and minutes from two on, as `52 s` and `7 min 45 s`.
+/// A time of a run: whole seconds, and minutes from two on, as `52 s`, `7 min 45 s` and `10 min`.
 pub(crate) fn clock(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
     if whole < 120 {
         return format!("{whole} s");
     }
-    format!("{} min {} s", whole / 60, whole % 60)
+    match whole % 60 {
+        0 => format!("{} min", whole / 60),
+        rest => format!("{} min {rest} s", whole / 60),
+    }
 }
 
 /// Foreign text made harmless for any display: control and bidirectional-override characters become U+FFFD, line breaks

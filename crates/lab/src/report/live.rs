@@ -1,7 +1,7 @@
 //! What is shown of a run while it goes on: lines of text from what is known of it. Drawing them is the caller's work.
 
 use super::terminal::{Style, in_charset};
-use crate::format::clean;
+use crate::format::{clean, clock, count};
 use crate::result::{PlanFacts, ResultRow, RunResult};
 use crate::run::Step;
 use crate::workload::Catalogue;
@@ -122,7 +122,7 @@ impl Live {
             format!(
                 "{}: by the first round about {} in all",
                 clean(step.workload),
-                time(takes)
+                clock(takes)
             )
         })
     }
@@ -152,7 +152,7 @@ impl Live {
     }
 
     fn announced(&self) -> String {
-        format!("(announced {})", time(self.announced_s))
+        format!("(announced {})", clock(self.announced_s))
     }
 }
 
@@ -187,7 +187,7 @@ impl Now {
     }
 
     fn left(&self) -> String {
-        format!("{} left", time(self.left_s))
+        format!("{} left", clock(self.left_s))
     }
 }
 
@@ -241,11 +241,11 @@ impl Page {
 /// The announcement of a plan.
 pub fn announcement(plan: &PlanFacts) -> String {
     format!(
-        "{} cells, {} rounds of {} s windows: about {}",
-        plan.cells,
-        plan.rounds,
+        "{}, {} of {} s each: about {}",
+        count(plan.cells as usize, "measurement"),
+        count(plan.rounds as usize, "round"),
         plan.window_s,
-        time(plan.expected_s)
+        clock(plan.expected_s)
     )
 }
 
@@ -256,40 +256,5 @@ fn percent(share: f64) -> String {
         format!("{percent:.1} %")
     } else {
         format!("{percent:.0} %")
-    }
-}
-
-/// Seconds in words, rounded up so that nobody waits longer than was said: to half minutes from 90 s on, to minutes from 10 on.
-fn time(seconds: f64) -> String {
-    let halves = (seconds / 30.0).ceil();
-    if seconds < 90.0 {
-        format!("{:.0} s", seconds.ceil())
-    } else if halves < 20.0 && halves % 2.0 > 0.0 {
-        format!("{:.0} min 30 s", (halves / 2.0).floor())
-    } else {
-        format!("{:.0} min", (seconds / 60.0).ceil())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_rounded_up() {
-        assert_eq!(
-            [0.2, 58.01, 89.9, 90.1, 147.0, 150.1, 575.0, 601.0, 3600.0].map(time),
-            [
-                "1 s",
-                "59 s",
-                "90 s",
-                "2 min",
-                "2 min 30 s",
-                "3 min",
-                "10 min",
-                "11 min",
-                "60 min"
-            ]
-        );
     }
 }

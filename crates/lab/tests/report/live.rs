@@ -138,7 +138,7 @@ fn a_time_that_was_far_off_is_said_again_once() {
     };
     assert_eq!(
         announcement(&plan(560.0)),
-        "168 cells, 9 rounds of 0.5 s windows: about 9 min 30 s"
+        "168 measurements, 9 rounds of 0.5 s each: about 9 min 20 s"
     );
     let case = case();
     let said = |expected_s: f64, left_s: f64| {
@@ -157,11 +157,11 @@ fn a_time_that_was_far_off_is_said_again_once() {
     };
     assert_eq!(
         said(560.0, 100.0),
-        ["primitives: by the first round about 2 min 30 s in all"]
+        ["primitives: by the first round about 2 min 10 s in all"]
     );
     assert_eq!(
         said(560.0, 660.0),
-        ["primitives: by the first round about 12 min in all"]
+        ["primitives: by the first round about 11 min 30 s in all"]
     );
     for (near, left) in [(560.0, 430.0), (560.0, 640.0), (59.0, 1.0)] {
         assert_eq!(said(near, left), [""; 0], "{near} {left}");

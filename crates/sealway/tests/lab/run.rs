@@ -31,7 +31,7 @@ impl Started {
             stderr,
             said: String::new(),
         };
-        started.wait_for("windows: about ");
+        started.wait_for("each: about ");
         started
     }
 
@@ -113,7 +113,7 @@ fn at_terminal(arguments: &[&str], variables: &[(&str, &str)]) -> Terminal {
     let mut command = sealway(&[&SMALL, arguments].concat());
     command.env("LC_ALL", "C").envs(variables.iter().copied());
     let mut terminal = Terminal::run(command, 40);
-    terminal.until("windows: about ");
+    terminal.until("each: about ");
     terminal
 }
 
