@@ -4,13 +4,15 @@
 //! figure is therefore divided by that of a *control*, a peer of the same version measured in the same rounds, and the
 //! verdict rests on the change of this ratio. Where two runs of one machine share no peer, the speed of the processor (the canary of
 //! each round) is the control. Rows are joined on workload definition, case, subject and metric;
-//! whatever has no partner is listed, never dropped. What is better neither way ([`crate::stats::has_direction`]) is left out.
+//! whatever has no partner is listed, never dropped. What is only shown ([`crate::stats::is_judged`]) is left out.
 
 pub(crate) mod canary;
 mod error;
+mod groups;
 mod headline;
 mod join;
 mod judge;
+mod page;
 pub(crate) mod render;
 
 use std::collections::BTreeMap;
@@ -25,6 +27,7 @@ pub use judge::{HISTORY_RUNS, threshold};
 use crate::ending::Ending;
 use crate::result::{Case, Num, RunResult};
 use crate::stats::Verdict;
+use crate::workload::Catalogue;
 
 /// Peers that serve as control when present in both runs with equal version, first choice first.
 pub const CONTROLS: [&str; 4] = ["aws-lc-rs", "ring", "rustcrypto", "openssl"];
@@ -167,6 +170,13 @@ pub struct Note {
     pub text: String,
 }
 
+impl Note {
+    fn touches_answer(&self) -> bool {
+        let code = self.code.as_str();
+        headline::CODES.contains(&code) || matches!(code, "same-run" | "no-peer")
+    }
+}
+
 /// Which run it was.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct RunRef {
@@ -267,9 +277,20 @@ impl Comparison {
         );
     }
 
-    /// The comparison as plain ASCII text, no line longer than 80 characters, whatever the result files contain.
-    pub fn render(&self) -> String {
-        render::render(self)
+    /// The comparison as plain ASCII text, no line longer than 80 characters, whatever the result files contain. Cases have
+    /// the words of their workloads in `catalogue`.
+    pub fn render(&self, catalogue: &Catalogue) -> String {
+        render::render(self, catalogue)
+    }
+
+    /// The same as a page that opens in a browser.
+    pub fn page(&self, catalogue: &Catalogue) -> String {
+        page::render(self, catalogue)
+    }
+
+    /// The notes that touch the answer, and those on the runs.
+    fn sorted_notes(&self) -> (Vec<&Note>, Vec<&Note>) {
+        self.notes.iter().partition(|note| note.touches_answer())
     }
 
     fn counting(&self) -> impl Iterator<Item = &Row> {

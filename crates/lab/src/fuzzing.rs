@@ -117,7 +117,7 @@ fn compared(old: &RunResult, new: &RunResult) {
         Ok(mut found) => {
             found.confirm(&[found.clone()]);
             let _ = (found.ending(true), written(&found));
-            let text = found.render();
+            let text = found.render(&catalogue::ALL);
             assert!(text.is_ascii() && text.lines().all(|line| line.len() <= 80), "{text}");
         }
         Err(error) => assert!(!error.to_string().is_empty()),

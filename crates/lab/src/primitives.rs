@@ -55,7 +55,7 @@ pub const PEERS: [&str; 4] = ["aws-lc-rs", "ring", "rustcrypto", openssl::NAME];
 /// The workload.
 pub static WORKLOAD: Workload = Workload {
     name: NAME,
-    summary: "four suites: seal, open, key set-up, a fresh key per message",
+    summary: "ciphers alone: seal, open, key set-up, a fresh key per message",
     peers: &PEERS,
     gpu: false,
     guests: false,

@@ -6,11 +6,11 @@
 //! [`Lens`](crate::lens::Lens) says, and two renderers draw what comes of it. All text that a peer, a file or a user supplied
 //! is treated as hostile: control characters never reach a terminal, and markup never reaches a page.
 
-mod drawing;
+pub(crate) mod drawing;
 mod figures;
 pub mod html;
 pub mod json;
-mod listing;
+pub(crate) mod listing;
 pub mod live;
 mod model;
 mod notes;

@@ -203,10 +203,10 @@ pub(crate) struct LabRun {
 /// Windows of somebody else.
 #[derive(Args, Debug)]
 pub(crate) struct Windows {
-    /// Measure as published: iperf3 has three rounds of 60 s of one stream, of every case that is asked for, and no time limit
+    /// Measure as a published program does: iperf3 is one stream for 60 s, three times, without a time limit
     ///
-    /// For the workload transports, and for recipes that have nothing else. A cell takes about three minutes; --stack and --peers
-    /// choose from them.
+    /// For the workload transports, and for recipes that have nothing else. Each stack takes about three minutes with each
+    /// program; --stack and --peers choose from them.
     #[arg(long, value_name = "NAME", value_parser = values::preset())]
     #[arg(conflicts_with_all = ["quick", "full", "budget"])]
     pub(crate) preset: Option<Preset>,
@@ -223,7 +223,7 @@ pub(crate) struct LabOptions {
     #[arg(long)]
     pub(crate) full: bool,
 
-    /// Who to compare with: `auto` takes those that are there, a name is required to be there
+    /// Programs and libraries to compare with: `auto` takes those that are installed, one that is named has to be
     #[arg(long, value_name = "auto|none|NAME,…", value_delimiter = ',', default_value = "auto")]
     #[arg(value_parser = values::peer(&ALL))]
     pub(crate) peers: Vec<PeerWord>,
@@ -237,11 +237,11 @@ pub(crate) struct LabOptions {
     #[arg(long, value_name = "NAME=PATH", value_parser = values::guest)]
     pub(crate) peer: Vec<Guest>,
 
-    /// Suites to measure [default: all]
+    /// Cipher suites to measure [default: all]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = values::suite())]
     pub(crate) suite: Vec<Suite>,
 
-    /// Stacks of proxies to measure [default: by the length of the run]
+    /// Stacks to measure, each a proxy protocol with what carries it [default: by the length of the run]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = values::stack())]
     pub(crate) stack: Vec<Stack>,
 
@@ -284,10 +284,10 @@ pub(crate) struct LabOptions {
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
     Compare(Compare),
-    /// Say whether this machine can be measured
+    /// Say whether to trust figures of this machine
     ///
-    /// Runs one subject under two names and looks at the machine: a difference between the two is the error of the lab
-    /// here.
+    /// Measures one library under two names, as if they were two: a difference between them is the lab's own error here. Then
+    /// looks for what moves figures: the clock, the speed of the processor, other programs.
     #[command(after_help = Exit::help())]
     Doctor {
         /// Print JSON
@@ -368,9 +368,9 @@ pub(crate) struct Reproduce {
 /// A result is a file that `sealway lab --json` wrote, or a kept run: its number, the first eight characters of its identifier,
 /// `last`, or a name or branch, whose newest run of the same workload is meant.
 ///
-/// Joins two results by workload, case, subject and metric, and judges the change of the ratio to a control that
-/// ran in both: what changed on the machine falls out. What only one of them has is listed. One run does not prove a slowdown:
-/// the exit code is 5 only if a row is slower in a repeat (`--again`) too, and 6 without one.
+/// Each figure is taken over that of a control, a program that both runs have measured, and the change of this ratio is judged:
+/// so what changed on the machine falls out. What only one of them has is listed. One run does not prove a slowdown: the exit
+/// code is 5 only if a figure is slower in a repeat (`--again`) too, and 6 without one.
 #[derive(Args, Debug)]
 #[command(after_help = Exit::help())]
 pub(crate) struct Compare {
@@ -386,9 +386,13 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "FILE|RUN", value_hint = ValueHint::FilePath)]
     pub(crate) again: Vec<PathBuf>,
 
-    /// The subject to take ratios to in both runs [default: chosen from those that both have]
+    /// The control by name [default: chosen from the programs that both have]
     #[arg(long, value_name = "NAME")]
     pub(crate) control: Option<String>,
+
+    /// Write a page with both runs side by side to FILE
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) stored: Stored,

@@ -116,6 +116,23 @@ impl Target {
     }
 }
 
+/// The target of `--html` beside an answer on standard output, which is JSON with `json`.
+pub(crate) fn page_target(html: Option<&Path>, json: bool) -> Result<Option<Target>, Problem> {
+    let target = html.map(|path| Target::check("--html", path)).transpose()?;
+    apart(json.then_some(&Target::Stdout), target.as_ref())?;
+    Ok(target)
+}
+
+/// Writes a page to its target.
+pub(crate) fn write_page(target: &Target, page: &str) -> Result<(), Problem> {
+    match target {
+        Target::Stdout => print(page),
+        Target::File(path) => {
+            replace::replace(path, page.as_bytes()).map_err(|error| Problem::new(Exit::Internal, error))
+        }
+    }
+}
+
 /// Refuses two targets of which one would silently take the place of the other.
 pub(crate) fn apart(json: Option<&Target>, html: Option<&Target>) -> Result<(), Problem> {
     let refuse = |what: &str, hint: &str| Err(Problem::new(Exit::Usage, what).hint(hint));

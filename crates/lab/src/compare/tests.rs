@@ -6,6 +6,7 @@ mod links;
 mod output;
 
 use super::*;
+use crate::catalogue::ALL;
 use crate::result::{CaseValue, Machine, PlanFacts, ResultRow, Subject};
 
 /// Noise of nine rounds, about half a per cent, the same for every row unless shifted.
@@ -91,7 +92,7 @@ fn set(run: &mut RunResult, subject: &str, bytes: i64, centre: f64) {
 
 fn compared(old: &RunResult, new: &RunResult) -> Comparison {
     let found = compare(old, new, &Options::default()).unwrap();
-    let text = found.render();
+    let text = found.render(&ALL);
     assert!(text.is_ascii() && text.lines().all(|line| line.len() <= 80), "{text}");
     found
 }
@@ -323,7 +324,7 @@ fn nothing_is_dropped() {
             .count(),
         4
     );
-    assert!(found.render().contains("Not compared (6):"));
+    assert!(found.render(&ALL).contains("Not compared (6):"));
     assert_eq!(
         found.ending(true),
         Ending::Undecidable,

@@ -81,7 +81,7 @@ pub fn judge(first: &[f64], second: &[f64], interval: &Interval<'_>) -> AaCheck 
     };
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
     let figures = format!(
-        "{:+.2} % between two names of one subject, {:.1} % interval {:+.2} to {:+.2} %, {rounds} rounds",
+        "one library measured as two differs by {:+.2} % ({:.1} % interval {:+.2} to {:+.2} %, {rounds} rounds)",
         percent(ratio.estimate),
         ratio.level * 100.0,
         percent(ratio.low),
@@ -112,11 +112,11 @@ pub fn judge(first: &[f64], second: &[f64], interval: &Interval<'_>) -> AaCheck 
         }
         (true, true) => (
             AaVerdict::Error,
-            format!("{figures}: beyond 1 %. This is the lab's own error here."),
+            format!("{figures}, which is beyond 1 %: this is the lab's own error here."),
         ),
         (_, false) => (
             AaVerdict::Error,
-            format!("{figures}: does not cover zero. This is the lab's own error here."),
+            format!("{figures}, which is not 0: this is the lab's own error here."),
         ),
     };
     AaCheck {

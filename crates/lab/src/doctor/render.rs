@@ -10,11 +10,11 @@ const INDENT: usize = 27;
 pub(super) fn render(diagnosis: &Diagnosis) -> String {
     let mut out = String::new();
     let answer = match diagnosis.verdict {
-        Verdict::Yes => "yes.",
-        Verdict::WithCare => "with care; see the lines marked `attention`.",
-        Verdict::No => "not as it is; see the lines marked `bad`.",
+        Verdict::Yes => "Yes.",
+        Verdict::WithCare => "With care: ratios, yes; see the lines marked `attention` before rates.",
+        Verdict::No => "Not now: see the lines marked `bad`.",
     };
-    out.push_str(&format!("Can this machine be measured? {answer}\n\n"));
+    out.push_str(&format!("Trust figures of this machine? {answer}\n\n"));
     let state = match diagnosis.a_a.verdict {
         AaVerdict::Sound => "ok",
         AaVerdict::Error => "bad",

@@ -105,3 +105,15 @@ pub(crate) struct Ratios<'a> {
     /// A heading, and a label, a ratio, whether the row is marked, and what is said of it, for each line.
     pub(crate) groups: Vec<(String, Vec<(String, Speed<'a>, bool, String)>)>,
 }
+
+impl Ratios<'_> {
+    /// The ends of a scale for these.
+    pub(crate) fn ends<'s>(speeds: impl Iterator<Item = &'s Speed<'s>>) -> (f64, f64) {
+        let ends = speeds.flat_map(|speed| [speed.low, speed.high, speed.estimate]);
+        let ends = ends.filter(|end| end.is_finite() && *end > 0.0);
+        let (low, high) = ends.fold((0.95, 1.0 / 0.95), |(low, high): (f64, f64), end| {
+            (low.min(end), high.max(end))
+        });
+        ((low / 1.02).max(0.02), (high * 1.02).min(50.0))
+    }
+}

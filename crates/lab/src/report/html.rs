@@ -5,6 +5,7 @@
 //! script only adds sorting, hiding of series, values on hover and by arrow keys, the choice of light or dark, and the
 //! download of the embedded result.
 
+pub(crate) mod alone;
 mod bars;
 mod chart;
 mod embed;

@@ -2,6 +2,7 @@
 
 use super::Trend;
 use super::render::{about, left_out, scale, summary};
+use crate::report::html::alone::Alone;
 use crate::report::html::over_time::{self, Level, OverTime, Run};
 use crate::store::minute;
 
@@ -22,9 +23,12 @@ pub(super) fn render(trend: &Trend) -> String {
         figure: figure([segment.value.get(), segment.low.get(), segment.high.get()]),
     };
     over_time::render(&OverTime {
-        heading: summary(trend),
-        about: about(trend).to_vec(),
-        notes: left_out(trend),
+        alone: Alone {
+            title: "Sealway lab: a figure over time",
+            heading: summary(trend),
+            notes: left_out(trend),
+            about: about(trend).to_vec(),
+        },
         unit,
         runs: trend.points.iter().map(run).collect(),
         levels: trend.segments.iter().map(level).collect(),

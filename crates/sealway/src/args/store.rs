@@ -139,7 +139,7 @@ pub(crate) struct Trend {
     #[arg(value_name = "WORKLOAD", value_parser = values::workload_name(ALL))]
     pub(crate) workload: String,
 
-    /// Parameters that leave one case: values, such as `aes-256-gcm seal 16384`, or names with values, such as `bytes=16384`
+    /// Which case, by parameters that leave one: values, such as `aes-256-gcm seal 16384`, or names with values, such as `bytes=16384`
     #[arg(value_name = "CASE")]
     pub(crate) case: Vec<String>,
 

@@ -2,18 +2,19 @@
 
 use std::path::Path;
 
-use sealway_lab::compare;
 use sealway_lab::report::json::{self, ReadError};
 use sealway_lab::result::RunResult;
 use sealway_lab::store::{self, FindError, Kept, Label};
+use sealway_lab::{catalogue, compare};
 
 use super::store::Library;
 use crate::args::Compare;
 use crate::exit::Exit;
-use crate::output;
+use crate::output::{self, Target};
 use crate::problem::Problem;
 
 pub(crate) fn run(options: &Compare) -> Result<Exit, Problem> {
+    let html = output::page_target(options.html.as_deref(), options.json)?;
     let mut sides = Sides { options, library: None };
     // What is meant by a branch depends on the other side.
     let (before, after) = if is_exact(&options.before) {
@@ -36,11 +37,14 @@ pub(crate) fn run(options: &Compare) -> Result<Exit, Problem> {
         repeats.push(with(&sides.read(path, facts(&after).as_ref())?)?);
     }
     comparison.confirm(&repeats);
+    if let Some(target) = &html {
+        output::write_page(target, &comparison.page(&catalogue::ALL))?;
+    }
     if options.json {
         let value = serde_json::to_value(&comparison).map_err(|e| Problem::new(Exit::Internal, e))?;
         output::print_json(&value)?;
-    } else {
-        output::print(&comparison.render())?;
+    } else if html != Some(Target::Stdout) {
+        output::print(&comparison.render(&catalogue::ALL))?;
     }
     Ok(comparison.ending(options.strict).into())
 }

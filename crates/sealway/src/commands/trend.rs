@@ -1,7 +1,6 @@
 //! `sealway lab trend`.
 
 use sealway_lab::trend::{Collector, Question, Slower, Undecided};
-use sealway_net::replace;
 
 use super::store::Library;
 use crate::args::Trend;
@@ -11,15 +10,7 @@ use crate::problem::{Problem, note};
 
 pub(crate) fn run(options: &Trend) -> Result<Exit, Problem> {
     let wrong = |error: &dyn std::fmt::Display| Problem::new(Exit::Usage, error);
-    let html = options
-        .html
-        .as_deref()
-        .map(|path| Target::check("--html", path))
-        .transpose()?;
-    if options.json && html == Some(Target::Stdout) {
-        let what = "--json and --html cannot both go to standard output";
-        return Err(Problem::new(Exit::Usage, what).hint("give --html a file name"));
-    }
+    let html = output::page_target(options.html.as_deref(), options.json)?;
     let mut library = Library::open(&options.stored)?;
     let since = match &options.since {
         Some(word) => library.find(word, None, |error| wrong(&error))?.started,
@@ -42,12 +33,8 @@ pub(crate) fn run(options: &Trend) -> Result<Exit, Problem> {
         collector.take(run, &result).map_err(|error| wrong(&error))?;
     }
     let trend = collector.finish().map_err(|error| wrong(&error))?;
-    match &html {
-        Some(Target::File(path)) => {
-            replace::replace(path, trend.page().as_bytes()).map_err(|error| Problem::new(Exit::Internal, error))?
-        }
-        Some(Target::Stdout) => output::print(&trend.page())?,
-        None => {}
+    if let Some(target) = &html {
+        output::write_page(target, &trend.page())?;
     }
     let judged = options.fail_on.map(|bound| trend.slower(bound));
     if options.json {

@@ -203,6 +203,12 @@ fn a_trend_fails_a_build_and_runs_go_to_another_store() {
 
     let slower = kept.lab(&["compare", "4", "last"]);
     assert_eq!(slower.code, 6, "{slower:?}");
+    let page = kept.path("two.html");
+    assert_eq!(
+        kept.lab(&["compare", "4", "last", "--html", &page]).stdout,
+        slower.stdout
+    );
+    assert!(fs::read_to_string(&page).unwrap().contains("<svg"));
     let ran = kept.lab(&["export", "1", "last", "--output", &kept.path("two")]);
     assert_eq!(ran.code, 0, "{ran:?}");
     let other = kept.path("other.sqlite");

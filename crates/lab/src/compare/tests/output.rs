@@ -37,9 +37,15 @@ fn text_reads_well_and_json_has_the_same() {
     let mut new = run("b", 110.0, 100.0);
     set(&mut new, "sealway", 65536, 99.0);
     let found = compared(&run("a", 110.0, 100.0), &new);
-    let text = found.render();
-    let title = "primitives: throughput of sealway, higher is better, control ring; aad=13\n  op=seal suite=xchacha20-poly1305\n";
+    let text = found.render(&ALL);
+    let title = "primitives: throughput of sealway, higher is better, control ring\n";
     assert!(text.contains(title), "{text}");
+    // What touches the answer stands beside it, before the runs.
+    let (answer, runs) = text.split_at(text.find("old: ").unwrap());
+    assert!(
+        answer.contains("careful: One run does not prove") && !runs.contains("careful"),
+        "{text}"
+    );
     let table: Vec<&str> = text
         .lines()
         .skip_while(|line| !line.starts_with("case"))
@@ -50,7 +56,7 @@ fn text_reads_well_and_json_has_the_same() {
         "case                                    own control   ratio   sees limit verdict"
     );
     assert!(
-        table[1].starts_with("65536 B                             -10.0 %  +0.0 % -10.0 %"),
+        table[1].starts_with("seal xchacha20-poly1305 64 KiB      -10.0 %  +0.0 % -10.0 %"),
         "{text}"
     );
     assert!(table[1].ends_with(" 5.0% slower"), "{text}");
@@ -67,6 +73,59 @@ fn text_reads_well_and_json_has_the_same() {
         1
     );
     assert_eq!(json["controls"][0]["moved"], false);
+}
+
+#[test]
+fn cases_of_the_same_words_are_told_apart_and_long_words_keep_their_end() {
+    let (mut old, mut new) = (run("a", 110.0, 100.0), run("b", 110.0, 100.0));
+    for run in [&mut old, &mut new] {
+        let mut also: Vec<ResultRow> = run
+            .results
+            .iter()
+            .filter(|row| row.case.int("bytes") == Some(64))
+            .cloned()
+            .collect();
+        for row in &mut also {
+            row.case = std::mem::take(&mut row.case).with("aad", 0_i64);
+        }
+        run.results.extend(also);
+    }
+    let text = compared(&old, &new).render(&ALL);
+    for label in ["seal xchacha20-poly1305 64 B", "seal xchacha20-poly1305 256 B      "] {
+        assert!(text.contains(label), "{text}");
+    }
+    for end in ["(aad=0)", "(aad=13)"] {
+        assert!(
+            text.lines()
+                .any(|line| line.trim_start().starts_with(end) && line.ends_with("same")),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_page_shows_both_runs_and_does_nothing_with_hostile_texts() {
+    let (mut old, mut new) = (run("a", 110.0, 100.0), run("b", 110.0, 100.0));
+    set(&mut new, "sealway", 65536, 99.0);
+    let hostile = "<script>alert(1)</script>\u{1b}[2J";
+    old.sealway = hostile.to_owned();
+    new.results[2].case = std::mem::take(&mut new.results[2].case).with("x", hostile);
+    let page = compared(&old, &new).page(&ALL);
+    assert!(
+        page.contains("&lt;script&gt;") && !page.contains("<script") && !page.contains('\u{1b}'),
+        "{page}"
+    );
+    for words in [
+        "<h1>Slower against the control: 1 slower",
+        "seal xchacha20-poly1305 64 KiB",
+        "Of 5 cases: 1 slower, 0 faster, 4 same, 0 not decided.",
+        "<h2>Not compared</h2>",
+        "not measured in the old run",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert_eq!(page.matches("class=\"interval\"").count(), 5, "{page}");
+    assert!(!page.contains("NaN"), "{page}");
 }
 
 proptest! {
@@ -88,6 +147,7 @@ proptest! {
         new.results[4].median = Num(median);
         let found = compared(&old, &new);
         prop_assert!(serde_json::to_string(&found).is_ok());
+        found.page(&ALL);
         found.ending(true);
     }
 

@@ -82,12 +82,7 @@ fn ratio_tip(case: &str, speed: &Speed<'_>) -> String {
 /// The scale of all panels with one reference; panels with different ones do not invite comparison.
 fn ratio_ends(rows: &[(&ResultRow, Speed<'_>)], to: &str) -> (f64, f64) {
     let same = rows.iter().filter(|(_, speed)| speed.to == to);
-    let ends = same.flat_map(|(_, speed)| [speed.low, speed.high, speed.estimate]);
-    let ends = ends.filter(|end| end.is_finite() && *end > 0.0);
-    let (low, high) = ends.fold((0.95, 1.0 / 0.95), |(low, high): (f64, f64), end| {
-        (low.min(end), high.max(end))
-    });
-    ((low / 1.02).max(0.02), (high * 1.02).min(50.0))
+    Ratios::ends(same.map(|(_, speed)| speed))
 }
 
 fn ratio_listing(view: &View<'_>, caption: &str, rows: &[(&ResultRow, Speed<'_>)]) -> Listing {

@@ -1,11 +1,10 @@
 //! One figure over many runs, as a page of its own.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 
-use super::chart::{Anchor, Text, chart, line, path, point, rect, text, trim};
-use super::embed;
+use super::alone::{self, Alone};
+use super::chart::{Anchor, chart, line, path, point, rect, text, trim};
 use super::figure::frame;
-use super::page::STYLE;
 use super::scale::linear_ticks;
 use crate::format::sig3_or;
 use crate::report::drawing::{Figure, Frame};
@@ -23,12 +22,7 @@ const LABELS: usize = 16;
 
 /// What the page shows. No text in it has to be harmless.
 pub(crate) struct OverTime {
-    /// The answer.
-    pub(crate) heading: String,
-    /// What is drawn, and of which machine.
-    pub(crate) about: Vec<String>,
-    /// What must be known before it is believed.
-    pub(crate) notes: Vec<String>,
+    pub(crate) alone: Alone,
     pub(crate) unit: String,
     /// Oldest first.
     pub(crate) runs: Vec<Run>,
@@ -56,7 +50,6 @@ pub(crate) struct Level {
 
 /// The whole page.
 pub(crate) fn render(shown: &OverTime) -> String {
-    let style = STYLE.replace('\r', "");
     let figure = Figure {
         id: "trend".to_owned(),
         drawings: Vec::new(),
@@ -67,30 +60,8 @@ pub(crate) fn render(shown: &OverTime) -> String {
         listing: listing(shown),
         folded: None,
     };
-    let page = html! {
-        (DOCTYPE) "\n"
-        html lang="en-GB" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(embed::policy(&style, ""));
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta name="referrer" content="no-referrer";
-                title { "Sealway lab: a figure over time" }
-                style { (PreEscaped(&style)) }
-            }
-            body {
-                header {
-                    div.bar { p.mark { span aria-hidden="true" {} "Sealway lab" } }
-                    h1 { (Text(&shown.heading)) }
-                    @for about in &shown.about { p.lede { (Text(about)) } }
-                    @if !shown.notes.is_empty() { ul.notes { @for note in &shown.notes { li { (Text(note)) } } } }
-                }
-                main { section { (frame(&figure, "wide", &html! { div.scroll tabindex="0" { (drawing(shown)) } })) } }
-            }
-        }
-    };
-    page.into_string()
+    let drawing = html! { div.scroll tabindex="0" { (drawing(shown)) } };
+    alone::page(&shown.alone, &html! { section { (frame(&figure, "wide", &drawing)) } })
 }
 
 fn drawing(shown: &OverTime) -> Markup {
@@ -134,7 +105,7 @@ fn drawing(shown: &OverTime) -> Markup {
     let title = Frame {
         id: "trend-chart".to_owned(),
         title: "The figure of each run, oldest first".to_owned(),
-        description: shown.heading.clone(),
+        description: shown.alone.heading.clone(),
     };
     chart(&title, "strip", (WIDTH, HEIGHT), &content)
 }
