@@ -213,7 +213,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         },
         cells,
         warnings: Vec::new(),
-        recommend: |rows, _| advice::advice(rows),
+        recommend: advice::advice,
     })
 }
 

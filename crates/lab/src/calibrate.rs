@@ -176,7 +176,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         scheme: scheme(),
         cells,
         warnings: Vec::new(),
-        recommend: |_, _| Vec::new(),
+        recommend: |_| Vec::new(),
     })
 }
 

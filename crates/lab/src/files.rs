@@ -169,7 +169,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         },
         cells,
         warnings,
-        recommend: |rows, _| advice::advise(rows),
+        recommend: advice::advise,
     })
 }
 

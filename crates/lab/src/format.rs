@@ -43,6 +43,11 @@ pub(crate) fn times(ratio: f64) -> String {
     }
 }
 
+/// What stands between a ratio, or a word in its place, and what it is over: `1.02x the rate`, `none: both are equal`.
+pub(crate) fn gap(lead: &str) -> &'static str {
+    if lead.ends_with('x') { " " } else { ": " }
+}
+
 /// Stands before a place that is not told apart from the one before.
 pub(crate) const TIED: &str = "=";
 

@@ -2,6 +2,8 @@
 //!
 //! A workload has one [`Lens`]. Reports know no workload by name: they take rows and lenses, and draw what these say.
 
+mod calm;
+pub(crate) mod choice;
 pub mod headline;
 pub mod rank;
 mod shown;
@@ -11,6 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::result::{Case, ResultRow, RunResult};
 
+pub(crate) use calm::Calm;
+pub use choice::Grade;
 pub use headline::Headline;
 pub use shown::{Parameter, Shown};
 
@@ -22,6 +26,8 @@ pub const OURS: &str = "sealway";
 pub struct Lens {
     /// What a page is about that leads with this workload, such as `Files`.
     pub about: &'static str,
+    /// What the subjects beside ours are, such as `other libraries`.
+    pub others: &'static str,
     /// The parameters of its cases, for the schema of result files.
     pub parameters: &'static [Parameter],
     /// Its metrics as they are shown, in the order of columns. Others stand in the table of all figures only.
@@ -62,6 +68,7 @@ impl Lens {
     /// A table for each case, with a column for each metric; its rate leads.
     pub const PLAIN: Lens = Lens {
         about: "Figures",
+        others: "others",
         parameters: &[],
         figures: &[],
         colours: &[],

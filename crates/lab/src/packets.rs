@@ -138,7 +138,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         },
         cells,
         warnings: Vec::new(),
-        recommend: |_, _| Vec::new(),
+        recommend: |_| Vec::new(),
     })
 }
 

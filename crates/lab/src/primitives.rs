@@ -12,6 +12,7 @@
 mod advice;
 mod cells;
 mod definition;
+mod headline;
 mod lens;
 mod openssl;
 mod script;
@@ -113,7 +114,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         scheme: scheme(definition::hash(request.profile)),
         cells,
         warnings: Vec::new(),
-        recommend: |rows, arch| advice::recommend(rows, Cpu::get(), arch),
+        recommend: |rows| advice::recommend(rows, Cpu::get()),
     })
 }
 

@@ -199,7 +199,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         },
         cells,
         warnings: Vec::new(),
-        recommend: |rows, _| advice::bulk(rows),
+        recommend: advice::bulk,
     })
 }
 

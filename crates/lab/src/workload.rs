@@ -233,8 +233,8 @@ pub struct Prepared {
     pub(crate) scheme: Scheme,
     /// What is known before the first window and belongs to no subject.
     pub(crate) warnings: Vec<Warning>,
-    /// What follows from the rows, on a machine of this architecture.
-    pub(crate) recommend: fn(&[ResultRow], &str) -> Vec<Recommendation>,
+    /// What follows from the rows.
+    pub(crate) recommend: fn(&[ResultRow]) -> Vec<Recommendation>,
 }
 
 /// Measures one workload, or several one after the other into one result.
@@ -403,7 +403,7 @@ fn measure(
         let mut result = base.clone();
         result.ended = run::rfc3339(SystemTime::now());
         let rows = rows.rows(outcome);
-        let mut advice = recommend(&rows, &result.machine.arch);
+        let mut advice = recommend(&rows);
         for index in advice.iter_mut().flat_map(|advice| &mut advice.because) {
             *index += base.results.len();
         }

@@ -321,6 +321,6 @@ pub(super) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         ),
         cells,
         warnings: warning.into_iter().collect(),
-        recommend: |_, _| Vec::new(),
+        recommend: |_| Vec::new(),
     })
 }

@@ -187,6 +187,6 @@ pub(super) fn prepare(request: &Request, open: &Open) -> Result<Prepared, LabErr
             )
         },
         warnings: Vec::new(),
-        recommend: |_, _| Vec::new(),
+        recommend: |_| Vec::new(),
     })
 }

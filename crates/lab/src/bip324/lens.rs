@@ -7,7 +7,6 @@ use super::gpu::ROUTED;
 use super::gpu::node::NODE;
 use super::{GPU_SHARE, LOOPBACK, NAME};
 use crate::format::{count, sig3_or, size, times};
-use crate::lens::headline::winner;
 use crate::lens::{
     Axis, Headline, Layout, Lens, OURS, Parameter, Part, Place, Plot, Scope, Shown, operation, position, words,
 };
@@ -80,6 +79,7 @@ static SET_UP: [Shown; 2] = [SETUP_TIME, Shown::ENERGY_PER_OP];
 
 pub(super) static LENS: Lens = Lens {
     about: "BIP324",
+    others: "other implementations",
     parameters: &[
         Parameter::text(
             "op",
@@ -466,8 +466,8 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
         case(&row.case)
     );
     let detail = "Each packet comes with its length, header and rekeying.";
-    let over = |name: &str| format!("the rate of {name}, the best peer, which works packet by packet");
-    let note = "for BIP324, the sealed transport of Bitcoin nodes, with many packets at once";
-    let headline = Headline::new(scope.run, answer, &winner(row), note, "no peer took part");
-    Some(headline.detail(detail.to_owned()).ahead(scope.run, row, over))
+    let over = |name: &str| format!("the rate of {name}");
+    let note = "for BIP324, the encrypted transport of Bitcoin nodes, with many packets at once";
+    let headline = Headline::new(answer, OURS, note, "no other program took part");
+    Some(headline.detail(detail.to_owned()).between(scope.run, row, over))
 }

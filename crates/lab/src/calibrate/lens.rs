@@ -18,6 +18,7 @@ const US: f64 = 1e6;
 
 pub(super) static LENS: Lens = Lens {
     about: "The lab's generators",
+    others: "other load generators",
     parameters: &[
         Parameter::text("generator", "stream or requests"),
         Parameter::number("connections", 1, "connections at once"),
@@ -235,7 +236,6 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
     let words = words(case);
     let row = family.row(OURS, words.metrics[0])?;
     let headline = Headline::new(
-        scope.run,
         answer,
         words.generator,
         "the generator that this is about",

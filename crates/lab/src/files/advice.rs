@@ -1,8 +1,9 @@
 //! What to use for files, from measured figures only.
 
-use crate::format::{sig3_or, times};
+use crate::format::{gap, sig3_or};
+use crate::lens::choice::{Choice, Lead};
 use crate::result::{Recommendation, ResultRow};
-use crate::workload::advice::{PassedOver, compare, largest};
+use crate::workload::advice::{PassedOver, largest, places};
 
 /// Subjects that encrypt nothing: nobody is told to use them.
 const PLAIN: [&str; 2] = ["rsync-plain", "grpc-plain"];
@@ -25,40 +26,40 @@ fn fastest(rows: &[ResultRow], scenario: &str, shape: &str) -> Option<Recommenda
             && !PLAIN.contains(&row.subject.as_str())
     };
     let found = largest(rows, wanted);
-    let [mut best, mut second, ..] = found[..] else {
-        return None;
-    };
-    let cost = |i: usize| {
+    let mut ranked: Vec<&ResultRow> = found.iter().map(|&i| &rows[i]).collect();
+    let cost = |row: &ResultRow| {
         let of =
-            |row: &&ResultRow| row.metric == "cpu_per_gb" && row.subject == rows[i].subject && row.case == rows[i].case;
+            |other: &&ResultRow| other.metric == "cpu_per_gb" && other.subject == row.subject && other.case == row.case;
         rows.iter().find(of).map_or(f64::NAN, |row| row.median.get())
     };
-    let (_, confidence) = compare(&rows[best], &rows[second]);
     // Of two that are as fast, the one that leaves more of the machine to others.
-    if confidence == "tie" && cost(second) < cost(best) {
-        std::mem::swap(&mut best, &mut second);
+    if let [first, second, ..] = &mut ranked[..]
+        && !Lead::between(first, second).apart
+        && cost(second) < cost(first)
+    {
+        std::mem::swap(first, second);
     }
-    let passed = PassedOver::of(rows, &rows[best], wanted, |row| row.subject.clone());
-    let speed = |i: usize| {
-        format!(
-            "{} GB/s for {} s/GB",
-            sig3_or(rows[i].median.get() / 1e9, "?"),
-            sig3_or(cost(i), "?")
-        )
-    };
+    let choice = Choice::of(&ranked)?;
+    let name = |row: &ResultRow| row.subject.clone();
+    let passed = PassedOver::of(rows, ranked[0], wanted, name);
+    let speeds: Vec<String> = choice
+        .rows()
+        .map(|row| {
+            let (rate, cost) = (sig3_or(row.median.get() / 1e9, "?"), sig3_or(cost(row), "?"));
+            format!("{} moves {rate} GB/s for {cost} s/GB of CPU time", name(row))
+        })
+        .collect();
+    let [lead, over] = choice.gain(name, |name| format!("the rate of {name}"));
     Some(Recommendation {
         scenario: scenario.to_owned(),
-        choice: rows[best].subject.clone(),
+        choice: choice.names(name),
         reason: format!(
-            "From start to end {} moves {} of CPU time, {} the rate of {} ({}), the next of those that encrypt.{}",
-            rows[best].subject,
-            speed(best),
-            times(rows[best].median.get() / rows[second].median.get()),
-            rows[second].subject,
-            speed(second),
+            "From start to end, of those that encrypt: {}. Gain: {lead}{}{over}.{}",
+            speeds.join("; "),
+            gap(&lead),
             passed.sentence(),
         ),
-        because: vec![best, second],
-        confidence: passed.confidence(confidence).to_owned(),
+        because: places(rows, choice.rows()),
+        confidence: passed.confidence(choice.grade().stored()).to_owned(),
     })
 }

@@ -1,7 +1,6 @@
 //! How the figures of `files` are read.
 
 use crate::format::sig3_or;
-use crate::lens::headline::winner;
 use crate::lens::{Headline, Lens, OURS, Parameter, Part, Place, Plot, Scope, Shown};
 use crate::load::lens::finding;
 use crate::result::{Case, ResultRow};
@@ -34,6 +33,7 @@ static FIGURES: [Shown; 15] = [
 
 pub(super) static LENS: Lens = Lens {
     about: "Files",
+    others: "other programs that move files",
     parameters: &[
         Parameter::text("way", "send, grpc, mount-read or mount-random"),
         Parameter::text("shape", "file, small, tree, byte or hundred"),
@@ -175,7 +175,7 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
         }
         Some(suite) => format!("to move files from one machine to another, sealed by {suite}"),
     };
-    let headline = Headline::new(scope.run, answer, &winner(row), &note, "no peer took part");
-    let over = |name: &str| format!("the rate of {name}, the fastest peer there");
-    Some(headline.detail(format!("{cost}{INTRO}")).ahead(scope.run, row, over))
+    let headline = Headline::new(answer, OURS, &note, "no other program took part");
+    let over = |name: &str| format!("the rate of {name}");
+    Some(headline.detail(format!("{cost}{INTRO}")).between(scope.run, row, over))
 }

@@ -1,7 +1,9 @@
-//! The first screen of a page: which, by how much, how sure.
+//! The first screen of a report: which, by how much, how sure.
 
-use crate::format::{count, list_range, times};
-use crate::lens::rank::{Speed, speed};
+use super::Calm;
+use super::choice::{Choice, Grade, basis, shaky};
+use super::rank::{Speed, speed};
+use crate::format::times;
 use crate::result::{Case, ResultRow, RunResult};
 
 /// What stands where there is no answer.
@@ -20,32 +22,34 @@ pub struct Headline {
     pub which: String,
     /// What it is the choice for.
     pub which_note: String,
-    /// The lead over the second.
+    /// The lead over the next choice.
     pub lead: String,
     /// What the lead is over.
     pub lead_note: String,
-    /// How sure, in a few characters.
-    pub sure: String,
+    /// How sure that lead is; `None` without one.
+    pub sure: Option<Grade>,
     /// What the certainty rests on.
     pub sure_note: String,
+    /// Our program beside others, where the choice is not one between programs; empty for nothing.
+    pub programs: String,
     /// The cases and subjects whose windows it rests on: what disturbed one of these touches the answer.
     pub rests_on: Vec<(Case, String)>,
 }
 
 impl Headline {
     /// An answer without a lead: `lead_note` says why there is none.
-    pub fn new(run: &RunResult, answer: String, which: &str, which_note: &str, lead_note: &str) -> Headline {
-        let unknown = || UNKNOWN.to_owned();
+    pub fn new(answer: String, which: &str, which_note: &str, lead_note: &str) -> Headline {
         Headline {
             answer,
             detail: String::new(),
             label: "Use",
             which: which.to_owned(),
             which_note: which_note.to_owned(),
-            lead: unknown(),
+            lead: UNKNOWN.to_owned(),
             lead_note: lead_note.to_owned(),
-            sure: unknown(),
-            sure_note: rounds(run, run.plan.rounds),
+            sure: None,
+            sure_note: String::new(),
+            programs: String::new(),
             rests_on: Vec::new(),
         }
     }
@@ -57,58 +61,92 @@ impl Headline {
         self
     }
 
-    /// The same with the lead of a row, as speed with its interval; `note` says of the name of the other what the lead is over.
+    /// How sure, in a word.
+    pub fn sure(&self) -> &'static str {
+        self.sure.map_or(UNKNOWN, Grade::word)
+    }
+
+    /// The same with the lead of a row over the other of its ratio; `over` says of a name what the lead over it is.
     #[must_use]
-    pub fn ahead(mut self, run: &RunResult, row: &ResultRow, note: impl FnOnce(&str) -> String) -> Headline {
-        self.rests_on.push((row.case.clone(), row.subject.clone()));
+    pub fn ahead(mut self, run: &RunResult, row: &ResultRow, over: impl Fn(&str) -> String) -> Headline {
         if let Some(speed) = speed(row) {
-            self.rests_on.push((row.case.clone(), speed.to.to_owned()));
             self.lead = times(speed.estimate);
-            self.lead_note = note(speed.to);
-            self.sure = sure(&speed).to_owned();
-            self.sure_note = format!("{} {}", list_range(speed.low, speed.high), rounds(run, row.rounds));
+            self.lead_note = over(speed.to);
+            self.stands(run, row, &speed);
         }
         self
     }
-}
 
-/// Which rounds a figure rests on, and how noisy the run is.
-fn rounds(run: &RunResult, used: u32) -> String {
-    let all = count(run.plan.rounds as usize, "round");
-    if used < run.plan.rounds {
-        format!("in {used} of {all}; {}", noise(run))
-    } else {
-        format!("in {}; {}", count(used as usize, "round"), noise(run))
+    /// The same for a choice between the subject of a row and the other of its ratio: the better one is the choice.
+    #[must_use]
+    pub fn between(mut self, run: &RunResult, row: &ResultRow, over: impl Fn(&str) -> String) -> Headline {
+        let ours = &row.subject;
+        let Some(speed) = speed(row) else {
+            self.which.clone_from(ours);
+            return self.ahead(run, row, over);
+        };
+        let theirs = speed.to;
+        let (first, speed) = match speed.verdict {
+            "slower" => (theirs, speed.turned(ours)),
+            _ => (ours.as_str(), speed),
+        };
+        let second = speed.to;
+        let lead = times(speed.estimate);
+        if matches!(speed.verdict, "faster" | "slower") {
+            first.clone_into(&mut self.which);
+            (self.lead, self.lead_note) = (lead, over(second));
+        } else {
+            self.which = format!("{first} or {second}");
+            self.lead_note = format!("{first} and {second} share first place ({lead})");
+            "none".clone_into(&mut self.lead);
+        }
+        self.stands(run, row, &speed);
+        self
+    }
+
+    /// Sets how sure the ratio of a row is.
+    fn stands(&mut self, run: &RunResult, row: &ResultRow, speed: &Speed<'_>) {
+        let pair = pair(row).map(|subject| (row.case.clone(), subject.to_owned()));
+        self.rests_on.extend(pair);
+        let grade = grade(run, row);
+        self.claims(run, grade, basis((speed.low, speed.high), row.rounds as usize, grade));
+    }
+
+    /// The same with a choice between several; `over` says of a name what the lead over it is.
+    #[must_use]
+    pub(crate) fn choice(
+        mut self,
+        run: &RunResult,
+        choice: &Choice<'_>,
+        name: impl Fn(&ResultRow) -> String,
+        over: impl Fn(&str) -> String,
+    ) -> Headline {
+        self.which = choice.names(&name);
+        [self.lead, self.lead_note] = choice.gain(&name, over);
+        let rows = choice.rows().map(|row| (row.case.clone(), row.subject.clone()));
+        self.rests_on.extend(rows);
+        self.claims(run, choice.grade(), choice.basis());
+        self
+    }
+
+    /// Sets how sure it is, by what is claimed and how calm the machine was.
+    fn claims(&mut self, run: &RunResult, grade: Grade, basis: String) {
+        self.sure = Some(grade.on(&Calm::of(run, &self.rests_on)));
+        self.sure_note = basis;
     }
 }
 
-/// How sure a lead is, in a few characters: what its interval or range says of it.
-fn sure(speed: &Speed<'_>) -> &'static str {
-    match speed.verdict {
-        "faster" | "slower" if speed.interval => "95 % sure",
-        "faster" | "slower" => "likely: few rounds",
-        "same" => "no difference",
-        _ => "not decided",
-    }
+/// The subject of a row, and the other of its ratio.
+fn pair(row: &ResultRow) -> impl Iterator<Item = &str> {
+    let other = row.ratio.iter().map(|ratio| ratio.to.as_str());
+    std::iter::once(row.subject.as_str()).chain(other)
 }
 
-/// Who is better of a row's subject and the one that it stands to: both names where they are not told apart.
-pub fn winner(row: &ResultRow) -> String {
-    let Some(speed) = speed(row) else {
-        return row.subject.clone();
+/// How sure the ratio of a row is, by its verdict and the noise of both rows.
+pub(crate) fn grade(run: &RunResult, row: &ResultRow) -> Grade {
+    let beside = |other: &&ResultRow| {
+        other.case == row.case && other.metric == row.metric && pair(row).any(|name| name == other.subject)
     };
-    match speed.verdict {
-        "faster" => row.subject.clone(),
-        "slower" => speed.to.to_owned(),
-        _ => format!("{} or {}", row.subject, speed.to),
-    }
-}
-
-/// How many figures are noisy.
-pub fn noise(run: &RunResult) -> String {
-    let noisy = |row: &&ResultRow| row.flags.iter().any(|flag| flag == "noisy" || flag == "unusable");
-    match run.results.iter().filter(noisy).count() {
-        0 => "no figure noisy".to_owned(),
-        marked => format!("{marked} of {} noisy", count(run.results.len(), "figure")),
-    }
+    let restless = run.results.iter().filter(beside).any(shaky);
+    Grade::of(speed(row).map_or("", |speed| speed.verdict), restless)
 }

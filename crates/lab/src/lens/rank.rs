@@ -27,6 +27,20 @@ pub struct Speed<'a> {
     pub verdict: &'a str,
 }
 
+impl<'a> Speed<'a> {
+    /// The same of the other, to `subject`.
+    #[must_use]
+    pub(crate) fn turned(self, subject: &'a str) -> Speed<'a> {
+        Speed {
+            to: subject,
+            estimate: 1.0 / self.estimate,
+            low: 1.0 / self.high,
+            high: 1.0 / self.low,
+            ..self
+        }
+    }
+}
+
 /// The ratio of a row as speed: times are turned round.
 pub fn speed(row: &ResultRow) -> Option<Speed<'_>> {
     let ratio = row.ratio.as_ref()?;
@@ -143,26 +157,6 @@ fn margin(rounds: u32) -> f64 {
     }
 }
 
-/// Smallest, median and largest ratio of `a` to `b` over the rounds that both have.
-pub fn round_ratios(a: &ResultRow, b: &ResultRow) -> Option<(f64, f64, f64)> {
-    let mut ratios: Vec<f64> = a.values.iter().zip(&b.values).map(|(a, b)| a.get() / b.get()).collect();
-    if ratios.is_empty() || ratios.iter().any(|ratio| !ratio.is_finite()) {
-        return None;
-    }
-    ratios.sort_by(f64::total_cmp);
-    let middle = crate::stats::median(&ratios)?;
-    Some((ratios[0], middle, ratios[ratios.len() - 1]))
-}
-
-/// Whether both may be ranked and `a` leads `b` in every round, and by more than the margin of so many rounds in the median.
-pub fn clearly(a: &ResultRow, b: &ResultRow) -> bool {
-    if !rankable(a) || !rankable(b) {
-        return false;
-    }
-    let least = 1.0 + margin(a.rounds.min(b.rounds));
-    round_ratios(a, b).is_some_and(|(low, middle, _)| low > 1.0 && middle > least)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,9 +173,9 @@ mod tests {
             "link-late",
         ] {
             let mut first = row("sealway", 9.0);
-            assert!(rankable(&first) && clearly(&first, &other));
+            assert!(rankable(&first));
             first.flags.push(mark.to_owned());
-            assert!(!rankable(&first) && !clearly(&first, &other), "{mark}");
+            assert!(!rankable(&first), "{mark}");
             assert_eq!(barred(&first).collect::<Vec<_>>(), [mark]);
             assert_eq!(
                 best(&[Some(&first), Some(&other), Some(&row("v2ray", 0.5))]),

@@ -1,7 +1,6 @@
 //! What the lenses of workloads under load have in common.
 
 use crate::format::times;
-use crate::lens::headline::winner;
 use crate::lens::{Family, Headline, Lens, OURS, Parameter, Place, Scope, Shown};
 use crate::result::{Case, ResultRow};
 use crate::route::{Stack, WHAT_A_STACK_IS};
@@ -58,6 +57,7 @@ pub(crate) const PANELS: &[(&str, &[&str])] = &[
 /// A lens without sections and without an answer.
 pub(crate) const LENS: Lens = Lens {
     about: "Proxied paths",
+    others: "other proxy programs",
     parameters: &[
         Parameter::text("stack", "what the path is made of"),
         Parameter::text("mode", "keep, close, flow, flow-pq or hold"),
@@ -169,13 +169,9 @@ pub(crate) fn headline(scope: &Scope<'_>, what: &str) -> Option<Headline> {
     let stack = Stack::named_words(row.case.text("stack").unwrap_or("?"));
     let what = if row.metric == "rate" { what } else { "idle connections" };
     let note = format!("for {what} through {stack}");
-    let headline = Headline::new(scope.run, answer, &winner(row), &note, "no peer took part");
-    Some(
-        headline
-            .detail(parts.join(" "))
-            .ahead(scope.run, row, |name| match row.metric.as_str() {
-                "rate" => format!("the rate of {name}"),
-                _ => format!("as good as {name}"),
-            }),
-    )
+    let headline = Headline::new(answer, OURS, &note, "no other program took part").detail(parts.join(" "));
+    Some(headline.between(scope.run, row, |name| match row.metric.as_str() {
+        "rate" => format!("the rate of {name}"),
+        _ => format!("as good as {name}"),
+    }))
 }

@@ -66,7 +66,7 @@ pub(crate) fn prepare(
             ..Scheme::new(name, def, metrics, Reference::BestOr(&PEERS, DIRECT))
         },
         warnings: Vec::new(),
-        recommend: |_, _| Vec::new(),
+        recommend: |_| Vec::new(),
     })
 }
 

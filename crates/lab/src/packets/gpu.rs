@@ -404,6 +404,6 @@ pub(super) fn prepare(request: &Request, open: &Open) -> Result<Prepared, LabErr
             ..Scheme::new(NAME, def, metrics, Reference::First(&[Sealway::NAME]))
         },
         warnings: Vec::new(),
-        recommend: |_, _| Vec::new(),
+        recommend: |_| Vec::new(),
     })
 }

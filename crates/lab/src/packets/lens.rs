@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use super::NAME;
 use crate::format::{count, sig3_or, size, times};
-use crate::lens::headline::winner;
 use crate::lens::rank::speed;
 use crate::lens::{
     Axis, Family, Headline, Layout, Lens, OURS, Parameter, Part, Place, Plot, Scope, Shown, list, operation, words,
@@ -27,6 +26,7 @@ static ONE: [Shown; 2] = [RATE, Shown::ENERGY_PER_OP];
 
 pub(super) static LENS: Lens = Lens {
     about: "Ciphers",
+    others: "other libraries, which work packet by packet",
     parameters: &[
         Parameter::text("suite", "what seals"),
         Parameter::text("op", "seal, open or pair; in, out or both of a link"),
@@ -322,11 +322,11 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
     let facts = Facts::of(&row.case);
     let rate = RATE.number(row, "inf");
     let answer = format!("{OURS} moves {rate} million packets a second ({}).", case(&row.case));
-    let note = format!("for many packets at once, sealed by {}", sealed_by(facts.suite));
-    let headline = Headline::new(scope.run, answer, &winner(row), &note, "no peer took part");
+    let note = format!("for many packets at once, encrypted by {}", sealed_by(facts.suite));
+    let headline = Headline::new(answer, OURS, &note, "no other library took part");
     let detail = format!("Packets in batches of {}, {}.", facts.batch, facts.variant());
-    let over = |name: &str| format!("the rate of {name}, the best peer, which works packet by packet");
-    Some(headline.detail(detail).ahead(scope.run, row, over))
+    let over = |name: &str| format!("the rate of {name}");
+    Some(headline.detail(detail).between(scope.run, row, over))
 }
 
 /// `chacha20-poly1305 (ChaCha20, fast on every CPU)`.

@@ -2,21 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::PEERS;
-use crate::format::{self, count, sig3_or, times};
-use crate::lens::rank::{ROUNDS_FOR_INTERVAL, ahead, best, clearly, rankable, round_ratios};
+use super::advice::BULK;
+use super::{PEERS, headline};
+use crate::format::{self, sig3_or};
+use crate::lens::rank::best;
 use crate::lens::{
-    Against, Axis, Family, Headline, Layout, Lens, Parameter, Part, Place, Plot, Scope, Shown, headline, list,
-    operation, position, words,
+    Against, Axis, Family, Layout, Lens, Parameter, Part, Place, Plot, Scope, Shown, list, operation, position, words,
 };
 use crate::result::{Case, CaseValue, ResultRow};
 
 const SUITES: [&str; 4] = ["aes-128-gcm", "aes-256-gcm", "chacha20-poly1305", "xchacha20-poly1305"];
 const OPS: [&str; 4] = ["seal", "open", "key-setup", "fresh-key"];
-
-/// The message size that stands for long messages.
-const LONG_BYTES: i64 = 16_384;
-const LONG: &str = "for long messages";
 
 const THROUGHPUT: Shown =
     Shown::new("throughput", 1e-9, "GB/s", "payload in GB/s (10^9 B/s) by message size").related();
@@ -35,6 +31,7 @@ const READING: &str = "Each point is the median over rounds, its bar the interva
 
 pub(super) static LENS: Lens = Lens {
     about: "Ciphers",
+    others: "other libraries",
     parameters: &[
         Parameter::text("suite", "what seals"),
         Parameter::text("op", "seal, open, key-setup, fresh-key or seal-without-aes"),
@@ -63,7 +60,7 @@ pub(super) static LENS: Lens = Lens {
         let found = ["seal", "open"].map(|op| crossover(scope, op, "aes-128-gcm", "chacha20-poly1305"));
         found.into_iter().flatten().collect()
     },
-    headline: answer,
+    headline: headline::headline,
     parts: &[
         Part {
             id: "peers",
@@ -125,9 +122,9 @@ pub(super) static LENS: Lens = Lens {
         },
     ],
     scenarios: &[
-        ("server", "Server"),
-        ("mobile", "Mobile and ARM"),
-        ("mixed-fleet", "Mixed fleet"),
+        ("server", "Long messages between machines like this one"),
+        ("mobile", "Devices without AES in hardware"),
+        ("mixed-fleet", "One cipher for all machines"),
         ("short-connections", "Many short connections"),
         ("nonce-misuse", "Where nonces might repeat"),
     ],
@@ -284,9 +281,7 @@ fn finding(scope: &Scope<'_>, family: &Family<'_>) -> Option<String> {
         return (!quickest.is_empty()).then(|| format!("{}, quickest: {}.", family.group, quickest.join("; ")));
     }
     let mut columns = family.columns.iter();
-    let column = columns
-        .find(|column| column.order == LONG_BYTES)
-        .or(family.columns.last())?;
+    let column = columns.find(|column| column.order == BULK).or(family.columns.last())?;
     let (best, figures) = leaders(column);
     let lead = match best.len() {
         0 => String::new(),
@@ -353,94 +348,4 @@ fn crossover(scope: &Scope<'_>, op: &str, a: &str, b: &str) -> Option<String> {
         })
         .collect();
     Some(format!("{title}: the lead changes: {}.", turns.join("; ")))
-}
-
-/// The answer for long messages: our suites against each other at 16 KiB, or at the largest size there is.
-fn answer(scope: &Scope<'_>) -> Option<Headline> {
-    let run = scope.run;
-    if scope.rows.is_empty() {
-        return None;
-    }
-    let nothing = |answer: &str, which: &str| {
-        let meaning = words::suite(which);
-        let gap = if meaning.is_empty() { "" } else { "; " };
-        Headline::new(
-            run,
-            answer.to_owned(),
-            which,
-            &format!("{LONG}{gap}{meaning}"),
-            "nothing to compare",
-        )
-    };
-    let sizes = sizes(scope, "seal");
-    let Some(bytes) = sizes
-        .iter()
-        .find(|bytes| **bytes == LONG_BYTES)
-        .or(sizes.last())
-        .copied()
-    else {
-        let text = "No sealing throughput was measured, so no suite can be named.";
-        return Some(nothing(text, headline::UNKNOWN));
-    };
-    let mut rows = ours(scope, "seal");
-    rows.retain(|row| row.case.int("bytes") == Some(bytes) && rankable(row));
-    rows.sort_by(|a, b| b.median.get().total_cmp(&a.median.get()));
-    let Some((top, rest)) = rows.split_first() else {
-        let text = "No row for long messages is steady enough to rank the suites.";
-        return Some(nothing(text, headline::UNKNOWN));
-    };
-    let rate = format!("{} GB/s", sig3_or(top.median.get() / 1e9, "?"));
-    let (name, at, ours) = (suite(&top.case), format::size(bytes), scope.ours()?);
-    let Some((other, further)) = rest.split_first() else {
-        let text = format!("{ours} seals {at} messages with {name} at {rate}; no other suite was measured.");
-        return Some(nothing(&text, name));
-    };
-    let second = suite(&other.case);
-    let rounds = top.rounds.min(other.rounds);
-    let others: Vec<String> = rest
-        .iter()
-        .map(|row| format!("{} {}", times(ahead(top, row)), suite(&row.case)))
-        .collect();
-    let range = round_ratios(top, other).map_or_else(String::new, |(low, _, high)| {
-        format!("{} to {}", times(low), times(high))
-    });
-    let mut result = Headline {
-        lead: times(ahead(top, other)),
-        lead_note: format!("over {second}, sealing {at}"),
-        sure: "clear".to_owned(),
-        sure_note: format!(
-            "{range} in {}; {}",
-            count(rounds as usize, "round"),
-            headline::noise(run)
-        ),
-        ..nothing(
-            &format!("{name} is the fastest cipher here: {ours} seals {at} messages at {rate}."),
-            name,
-        )
-    };
-    result.detail = format!("That is {}.", list(&others));
-    let rests = [top, other].map(|row| (row.case.clone(), row.subject.clone()));
-    result.rests_on.extend(rests);
-    if clearly(top, other) {
-        return Some(result);
-    }
-    // The two at the top cannot be told apart; what they lead by together is the answer if there is one.
-    result.which = format!("{name} or {second}");
-    if let Some(beaten) = further.iter().find(|row| clearly(top, row)) {
-        let (third, lead) = (suite(&beaten.case), times(ahead(top, beaten)));
-        result.answer = format!("{name} and {second} lead: {ours} seals {at} messages at {rate}, {lead} {third}.");
-        result.lead = lead;
-        result.lead_note = format!("over {third}, sealing {at}");
-        result.sure_note = format!("{name} over {second}, not told apart: {}", result.sure_note);
-    } else {
-        result.answer =
-            format!("{name} and {second} cannot be told apart: {ours} seals {at} messages at {rate} with the first.");
-        result.sure = "not told apart".to_owned();
-    }
-    if rounds < ROUNDS_FOR_INTERVAL {
-        result
-            .sure_note
-            .push_str("; fewer than 6 rounds name no winner under 20 %");
-    }
-    Some(result)
 }

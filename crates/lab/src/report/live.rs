@@ -241,10 +241,9 @@ impl Page {
 /// The announcement of a plan.
 pub fn announcement(plan: &PlanFacts) -> String {
     format!(
-        "{}, {} of {} s each: about {}",
-        count(plan.cells as usize, "measurement"),
+        "{} of {}: about {}",
         count(plan.rounds as usize, "round"),
-        plan.window_s,
+        count(plan.cells as usize, "measurement"),
         clock(plan.expected_s)
     )
 }

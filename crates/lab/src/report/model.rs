@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::standings::{Sum, sums};
-use crate::format::{self, count};
+use crate::format::{self, count, gap};
 use crate::lens::headline::UNKNOWN;
-use crate::lens::{Against, Family, Headline, Lens, OURS, Scope, subjects};
+use crate::lens::{Against, Calm, Family, Grade, Headline, Lens, OURS, Scope, subjects};
 use crate::remote;
-use crate::result::{Case, CaseValue, Machine, ResultRow, RunResult};
+use crate::result::{Case, CaseValue, Machine, Recommendation, ResultRow, RunResult};
 use crate::workload::{Catalogue, Workload};
 
 /// A run as both reports show it.
@@ -54,7 +54,7 @@ impl<'a> Report<'a> {
             return (Some(view), answer);
         }
         let none = "This run has no figures.".to_owned();
-        let none = Headline::new(self.run, none, UNKNOWN, "no answer", "nothing to compare");
+        let none = Headline::new(none, UNKNOWN, "no answer", "nothing to compare");
         (self.views.first(), none)
     }
 
@@ -62,12 +62,16 @@ impl<'a> Report<'a> {
     pub(crate) fn also(&self) -> impl Iterator<Item = String> {
         let others = self.answers().into_iter().skip(1);
         others.filter(|(_, answer)| answer.which != UNKNOWN).map(|(_, answer)| {
-            let Headline {
-                lead, lead_note, sure, ..
-            } = &answer;
-            match lead.as_str() {
-                UNKNOWN => answer.answer.clone(),
-                lead => format!("{} That is {lead} {lead_note} ({sure}).", answer.answer),
+            let Headline { lead, lead_note, .. } = &answer;
+            match answer.sure {
+                None => answer.answer.clone(),
+                Some(sure) => format!(
+                    "{} Use {}: {lead}{}{lead_note} ({}).",
+                    answer.answer,
+                    answer.which,
+                    gap(lead),
+                    sure.word()
+                ),
             }
         })
     }
@@ -83,6 +87,26 @@ impl<'a> Report<'a> {
             answers[..=leads].rotate_right(1);
         }
         answers
+    }
+
+    /// How sure a recommendation is, by its figures and how calm the machine was while they were taken.
+    pub(crate) fn grade(&self, item: &Recommendation) -> Grade {
+        let rows = item.because.iter().filter_map(|index| self.run.results.get(*index));
+        Grade::read(&item.confidence).on(&Calm::of_rows(self.run, rows))
+    }
+
+    /// Who was measured, and what they are: names come before they are used.
+    pub(crate) fn measured(&self, view: &View<'_>) -> String {
+        let took_part = |name: &&&str| {
+            !name.starts_with(OURS)
+                && **name != view.lens.control
+                && view.scope.rows.iter().any(|row| row.subject == **name)
+        };
+        let others: Vec<&str> = self.subjects.iter().filter(took_part).copied().collect();
+        match others.join(", ").as_str() {
+            "" => format!("Measured: {OURS}, which is this program."),
+            names => format!("Measured: {OURS} (this program) beside {} ({names}).", view.lens.others),
+        }
     }
 
     /// A case in a few words.
@@ -179,20 +203,25 @@ impl<'a> View<'a> {
     }
 }
 
-/// The rounds actually visited, and the windows, in words.
+/// The rounds actually visited, of those planned: `9 rounds`, `2 to 3 of 3 rounds`.
+pub(crate) fn visited(run: &RunResult) -> String {
+    let done = run.results.iter().map(|row| row.rounds);
+    let (least, most) = (done.clone().min().unwrap_or(0), done.max().unwrap_or(0));
+    match run.plan.rounds {
+        planned if least == planned && most == planned => count(planned as usize, "round"),
+        planned if least == most => format!("{most} of {planned} rounds"),
+        planned => format!("{least} to {most} of {planned} rounds"),
+    }
+}
+
+/// The rounds actually visited, and what is measured in each, in words.
 pub(crate) fn rounds(run: &RunResult) -> String {
-    let done = run.results.iter().map(|row| row.rounds).max().unwrap_or(0);
-    let planned = run.plan.rounds;
-    let rounds = if done == planned {
-        count(planned as usize, "round")
-    } else {
-        format!("{done} of {planned} rounds")
-    };
     format!(
-        "{rounds} of {} after {} warm-up; {}",
+        "{} of {}, {} each after {} warm-up",
+        visited(run),
+        count(run.plan.cells as usize, "measurement"),
         format::seconds(run.plan.window_s),
         format::seconds(run.plan.warmup_s),
-        count(run.plan.cells as usize, "cell")
     )
 }
 

@@ -1,9 +1,10 @@
-//! What a reader must know of a run before believing it: what touches the answer, then the rest.
+//! What a reader must know of a run before believing it: one verdict on the run, what else touches the answer, then the rest.
 
-use super::model::absent;
-use crate::lens::Headline;
+use super::model::{absent, visited};
+use crate::format;
 use crate::lens::headline::UNKNOWN;
-use crate::result::{RunResult, Warning, Window};
+use crate::lens::{Calm, Headline};
+use crate::result::{RunResult, Warning};
 
 /// A code, and what it means here.
 pub(crate) struct Note {
@@ -13,14 +14,26 @@ pub(crate) struct Note {
 
 /// The notes of a run.
 pub(crate) struct Notes {
+    /// What is wrong with the run as a whole, and what to do; absent where nothing is.
+    pub(crate) verdict: Option<Verdict>,
     /// Those that touch the answer: they stand beside it.
     pub(crate) first: Vec<Note>,
     /// The others.
     pub(crate) rest: Vec<Note>,
 }
 
+/// What is wrong with a run as a whole.
+pub(crate) struct Verdict {
+    pub(crate) text: String,
+    /// The command that repeats it; empty where the run does not tell.
+    pub(crate) command: String,
+}
+
 /// Warnings of a whole run that no answer is free of.
-const WHOLE_RUN: [&str; 3] = ["interrupted", "link-not-kept", "out-of-time"];
+const WHOLE_RUN: [&str; 2] = ["interrupted", "link-not-kept"];
+
+/// The time limit was up before all rounds were done.
+const OUT_OF_TIME: &str = "out-of-time";
 
 /// Warnings of machines that move figures and leave ratios: they touch an answer that has no ratio.
 const RATES: [&str; 6] = [
@@ -31,9 +44,6 @@ const RATES: [&str; 6] = [
     "governor",
     "shared-cpu",
 ];
-
-/// Share of disturbed windows that medians over nine rounds can bear.
-const BEARABLE: f64 = 0.2;
 
 /// Sorts what is known of a run by whether it touches its answer.
 pub(crate) fn notes(run: &RunResult, answer: &Headline) -> Notes {
@@ -52,7 +62,7 @@ pub(crate) fn notes(run: &RunResult, answer: &Headline) -> Notes {
                 place => format!("{place}: {}", warning.text),
             },
         };
-        let notes = if touches(run, answer, warning) {
+        let notes = if touches(answer, warning) {
             &mut first
         } else {
             &mut rest
@@ -63,7 +73,52 @@ pub(crate) fn notes(run: &RunResult, answer: &Headline) -> Notes {
         code: "absent".to_owned(),
         text,
     }));
-    Notes { first, rest }
+    let verdict = verdict(run, &Calm::of(run, &answer.rests_on));
+    Notes { verdict, first, rest }
+}
+
+/// One verdict for all disturbances of the machine and for rounds that there was no time for; the details are notes.
+fn verdict(run: &RunResult, calm: &Calm) -> Option<Verdict> {
+    let short = run.warnings.iter().any(|warning| warning.code == OUT_OF_TIME);
+    let mut text = String::new();
+    if calm.disturbed() {
+        text.push_str(&format!(
+            "This run was disturbed: in {} of the {} measurements behind the answer other programs had a part of the CPU, or its speed \
+             changed. The order probably holds, the size may not. ",
+            calm.marked, calm.windows
+        ));
+    }
+    if short {
+        text.push_str(&format!("There was time for {}. ", visited(run)));
+    }
+    let advice = match (calm.disturbed(), short) {
+        (true, _) => "Close other programs, then run",
+        (false, true) => "For all rounds, run",
+        (false, false) => return None,
+    };
+    text.push_str(advice);
+    let command = if run.command.is_empty() {
+        text.push_str(" it again.");
+        String::new()
+    } else {
+        text.push(':');
+        format::command(&again(run, short))
+    };
+    Some(Verdict { text, command })
+}
+
+/// The command of a run, with twice the time where there was too little.
+fn again(run: &RunResult, short: bool) -> Vec<String> {
+    let mut words = run.command.clone();
+    if short {
+        let minutes = (run.plan.expected_s.max(run.plan.taken_s) * 2.0 / 60.0).ceil().max(1.0);
+        if let Some(place) = words.iter().position(|word| word == "--budget") {
+            words.drain(place..(place + 2).min(words.len()));
+        }
+        words.retain(|word| !word.starts_with("--budget="));
+        words.extend(["--budget".to_owned(), format!("{minutes}m")]);
+    }
+    words
 }
 
 /// Whether a warning says of a subject that it took no part: that is told of each subject anyway.
@@ -72,7 +127,7 @@ fn of_absent(run: &RunResult, warning: &Warning) -> bool {
     warning.code == "cell-unavailable" && missing.any(|subject| subject.name == warning.place)
 }
 
-fn touches(run: &RunResult, answer: &Headline, warning: &Warning) -> bool {
+fn touches(answer: &Headline, warning: &Warning) -> bool {
     let code = warning.code.as_str();
     if WHOLE_RUN.contains(&code) {
         return true;
@@ -82,36 +137,21 @@ fn touches(run: &RunResult, answer: &Headline, warning: &Warning) -> bool {
     }
     let named =
         |(case, subject): &(_, String)| warning.place == *subject || warning.place == format!("{subject} {case}");
-    answer.rests_on.iter().any(named) || disturbed(run, answer, code) > BEARABLE
-}
-
-/// Which share of the windows behind an answer has a mark.
-fn disturbed(run: &RunResult, answer: &Headline, mark: &str) -> f64 {
-    let has = |window: &Window, mark: &str| window.marks.iter().any(|found| found == mark);
-    let behind = |window: &&Window| {
-        let mut rests_on = answer.rests_on.iter();
-        !has(window, "superseded") && rests_on.any(|(case, subject)| *case == window.case && *subject == window.subject)
-    };
-    let (mut all, mut marked) = (0_usize, 0_usize);
-    for window in run.windows.iter().filter(behind) {
-        all += 1;
-        marked += usize::from(has(window, mark));
-    }
-    if all == 0 { 0.0 } else { marked as f64 / all as f64 }
+    answer.rests_on.iter().any(named)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::Case;
+    use crate::result::{Case, Window};
 
     fn run() -> RunResult {
         let text = r#"{"schema":1,"run":"r","started":"","complete":true,"sealway":"0","machine":{}}"#;
         serde_json::from_str(text).expect("a run")
     }
 
-    fn answer(run: &RunResult, lead: &str) -> Headline {
-        let mut answer = Headline::new(run, "It is so.".to_owned(), "x", "", "");
+    fn answer(lead: &str) -> Headline {
+        let mut answer = Headline::new("It is so.".to_owned(), "x", "", "");
         lead.clone_into(&mut answer.lead);
         answer.rests_on = ["sealway", "ring"].map(|name| (case(1), name.to_owned())).to_vec();
         answer
@@ -139,23 +179,23 @@ mod tests {
         run.warnings = vec![
             warning("shared-cpu", "machine"),
             warning("cell-failed", "ring n=2"),
-            warning("out-of-time", ""),
+            warning("interrupted", ""),
             warning("cell-wrong", "ring n=1"),
             warning("repeated", ""),
         ];
-        let found = notes(&run, &answer(&run, "2.00x"));
-        assert_eq!(codes(&found.first), ["out-of-time", "cell-wrong"]);
+        let found = notes(&run, &answer("2.00x"));
+        assert_eq!(codes(&found.first), ["interrupted", "cell-wrong"]);
         assert_eq!(codes(&found.rest), ["shared-cpu", "cell-failed", "repeated"]);
         assert_eq!(found.first[1].text, "ring n=1: It did.");
         // Without a ratio the answer is a figure, which a shared CPU moves.
-        let found = notes(&run, &answer(&run, UNKNOWN));
-        assert_eq!(codes(&found.first), ["shared-cpu", "out-of-time", "cell-wrong"]);
+        let found = notes(&run, &answer(UNKNOWN));
+        assert_eq!(codes(&found.first), ["shared-cpu", "interrupted", "cell-wrong"]);
         run.complete = false;
-        assert_eq!(notes(&run, &answer(&run, UNKNOWN)).first[0].code, "Cut short");
+        assert_eq!(notes(&run, &answer(UNKNOWN)).first[0].code, "Cut short");
     }
 
     #[test]
-    fn a_disturbance_touches_the_answer_when_more_than_a_fifth_of_its_windows_have_it() {
+    fn a_run_is_disturbed_when_more_than_a_fifth_of_the_windows_behind_its_answer_are() {
         let mut run = run();
         run.warnings = vec![warning("steal", "")];
         let window = |subject: &str, n: i64, marks: &[&str]| {
@@ -166,15 +206,39 @@ mod tests {
             );
             serde_json::from_str::<Window>(&text).expect("a window")
         };
-        let first = |run: &RunResult| codes(&notes(run, &answer(run, "2.00x")).first).len();
         run.windows = vec![window("sealway", 1, &["steal"])];
         run.windows.extend((0..4).map(|_| window("ring", 1, &[])));
         // Others, and windows that do not count, change nothing.
         run.windows.extend((0..9).map(|_| window("ring", 2, &["steal"])));
         run.windows.push(window("ring", 1, &["steal", "superseded"]));
-        assert_eq!(first(&run), 0);
-        run.windows.push(window("ring", 1, &["steal"]));
-        assert_eq!(first(&run), 1);
+        assert!(notes(&run, &answer("2.00x")).verdict.is_none());
+        run.windows.push(window("ring", 1, &["canary", "steal"]));
+        let found = notes(&run, &answer("2.00x"));
+        let verdict = found.verdict.expect("disturbed");
+        assert!(
+            verdict
+                .text
+                .starts_with("This run was disturbed: in 2 of the 6 measurements"),
+            "{}",
+            verdict.text
+        );
+        assert!(verdict.text.ends_with("then run it again."), "{}", verdict.text);
+        // The details are for those who look.
+        assert_eq!((codes(&found.first).len(), codes(&found.rest)), (0, vec!["steal"]));
+    }
+
+    #[test]
+    fn rounds_without_time_are_had_by_the_command_with_more_of_it() {
+        let mut run = run();
+        run.warnings = vec![warning("out-of-time", "")];
+        run.plan.rounds = 3;
+        run.plan.taken_s = 51.0;
+        for command in ["sealway lab --budget 50s --quick", "sealway lab --budget=50s --quick"] {
+            run.command = command.split(' ').map(str::to_owned).collect();
+            let verdict = notes(&run, &answer("2.00x")).verdict.expect("short");
+            assert_eq!(verdict.text, "There was time for 0 of 3 rounds. For all rounds, run:");
+            assert_eq!(verdict.command, "sealway lab --quick --budget 2m");
+        }
     }
 
     #[test]
@@ -186,7 +250,7 @@ mod tests {
             warning("cell-unavailable", "openssl"),
             warning("cell-unavailable", "ring n=2"),
         ];
-        let found = notes(&run, &answer(&run, "2.00x"));
+        let found = notes(&run, &answer("2.00x"));
         assert_eq!(codes(&found.rest), ["cell-unavailable", "absent"]);
         assert_eq!(found.rest[1].text, "openssl took no part: not found on PATH");
     }

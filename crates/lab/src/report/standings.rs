@@ -69,24 +69,13 @@ impl Sum<'_> {
         self.subject
     }
 
-    /// Two sentences. There is a mean only if every case may be ranked: one over those that happen to be calm enough would
-    /// speak of others than it says.
+    /// Two sentences. There is a mean only if every case may be ranked and most are decided: one over the calm ones would speak of
+    /// others than it says, and one of ratios that may as well be 1 says nothing.
     pub(crate) fn sentence(&self) -> String {
         let [better, worse, same, unknown] = self.counts;
         let words = &self.lens.standing;
         let case = |row: &ResultRow| (self.lens.case)(&row.case);
-        if self.ranked < self.cases {
-            return format!(
-                "{} against {}: {} of {} may be ranked, so no mean is given. {} in {better}, {} in {worse}, the same in {same}, \
-                 not decided in {unknown}.",
-                self.subject,
-                self.to,
-                self.ranked,
-                count(self.cases, "case"),
-                words.better,
-                words.worse,
-            );
-        }
+        let cases = count(self.cases, "case");
         let range = if self.cases > 1 {
             format!(
                 ", from {} ({}) to {} ({})",
@@ -98,18 +87,27 @@ impl Sum<'_> {
         } else {
             String::new()
         };
+        let stands = if self.ranked < self.cases {
+            format!(
+                "against {}: {} of {cases} may be ranked, so no mean is given",
+                self.to, self.ranked
+            )
+        } else if unknown * 2 > self.cases {
+            let decided = self.cases - unknown;
+            format!(
+                "against {}: {decided} of {cases} decided, so no mean is given{range}",
+                self.to
+            )
+        } else {
+            let mean = times(self.mean);
+            format!(
+                "{} {mean} {} {}{} (geometric mean of {cases}){range}",
+                words.verb, words.what, self.to, words.with
+            )
+        };
         format!(
-            "{} {} {} {} {}{} (geometric mean of {}){range}. {} in {better}, {} in {worse}, the same in {same}, not decided \
-             in {unknown}.",
-            self.subject,
-            words.verb,
-            times(self.mean),
-            words.what,
-            self.to,
-            words.with,
-            count(self.cases, "case"),
-            words.better,
-            words.worse,
+            "{} {stands}. {} in {better}, {} in {worse}, the same in {same}, not decided in {unknown}.",
+            self.subject, words.better, words.worse
         )
     }
 }

@@ -9,9 +9,10 @@ mod table;
 use std::collections::BTreeSet;
 
 use super::model::{Report, View, harmless, machine, rounds};
-use super::notes::{Note, notes};
+use super::notes::{Note, Notes, notes};
 use super::tables::{FLAGS, SIGNS, tables};
-use crate::format::{self, clock};
+use crate::format::{self, clock, gap};
+use crate::lens::choice::SCALE;
 use crate::lens::headline::UNKNOWN;
 use crate::lens::{Against, Headline};
 use crate::result::RunResult;
@@ -68,9 +69,13 @@ pub fn render(run: &RunResult, catalogue: &Catalogue, style: &Style, files: &[&s
         style: *style,
         width: style.width.max(60),
     };
-    let (_, headline) = report.headline();
+    let (leads, headline) = report.headline();
     let notes = notes(&run, &headline);
-    answer(&mut out, &report, &headline, &notes.first);
+    if let Some(view) = leads {
+        let about = view.lens.about;
+        out.prose("", &format!("{about} on this machine. {}", report.measured(view)));
+    }
+    answer(&mut out, &report, &headline, &notes);
     head(&mut out, &run);
     if let Some(found) = &run.reproduction {
         published::section(&mut out, found);
@@ -210,28 +215,41 @@ pub(super) fn in_charset(text: &str, unicode: bool) -> String {
 }
 
 /// What to use, how much it gains and how sure that is, with what touches it.
-fn answer(out: &mut Text, report: &Report<'_>, headline: &Headline, touching: &[Note]) {
+fn answer(out: &mut Text, report: &Report<'_>, headline: &Headline, notes: &Notes) {
     out.bold(&headline.answer);
     if headline.which != UNKNOWN {
         let told = [
-            (headline.label, &headline.which, &headline.which_note),
+            (headline.label, headline.which.as_str(), &headline.which_note),
             ("Gain", &headline.lead, &headline.lead_note),
-            ("Sure", &headline.sure, &headline.sure_note),
+            ("Sure", headline.sure(), &headline.sure_note),
         ];
         for (label, value, note) in told {
-            let gap = match (label, note.as_str()) {
-                (_, "") => "",
-                ("Gain", _) if value != UNKNOWN => " ",
+            let gap = match note.as_str() {
+                "" => "",
+                _ if label == "Gain" => gap(value),
                 _ => ": ",
             };
             out.prose(&format!("{label:8} "), &format!("{value}{gap}{note}"));
         }
     }
-    for note in touching {
+    if !headline.programs.is_empty() {
+        out.prose("Programs ", &headline.programs);
+    }
+    if let Some(verdict) = &notes.verdict {
+        out.prose("Careful  ", &verdict.text);
+        // Copied by readers, so it is never broken into lines.
+        if !verdict.command.is_empty() {
+            out.line(&format!("         {}", verdict.command));
+        }
+    }
+    for note in &notes.first {
         out.prose("Careful  ", &format!("{}: {}", note.code, note.text));
     }
     for also in report.also() {
         out.prose("Also     ", &also);
+    }
+    if headline.sure.is_some() {
+        out.prose("Scale    ", &format!("{SCALE}."));
     }
     out.text.push('\n');
 }
@@ -254,7 +272,7 @@ fn head(out: &mut Text, run: &RunResult) {
     if let Some(link) = &run.link {
         out.prose("Link     ", &format!("emulated: {}", link.line()));
     }
-    out.line(&out.cut(&format!("Plan     {}", rounds(run))));
+    out.line(&out.cut(&format!("Rounds   {}", rounds(run))));
     if run.plan.taken_s > 0.0 {
         let [announced, taken] = [run.plan.expected_s, run.plan.taken_s].map(clock);
         out.line(&format!("Time     {announced} announced, {taken} taken"));
@@ -309,7 +327,7 @@ fn advice(out: &mut Text, report: &Report<'_>) {
     }
     out.heading("What to use");
     for item in &report.run.recommendation {
-        let (choice, sure) = (&item.choice, &item.confidence);
+        let (choice, sure) = (&item.choice, report.grade(item).word());
         let scenario = report.scenario(&item.scenario);
         out.prose("  ", &format!("{scenario}: {choice} ({sure}). {}", item.reason));
     }

@@ -1,14 +1,20 @@
 //! What to use for bulk data, from measured figures only.
 
-use crate::format::{sig3_or, times};
+use crate::format::{gap, sig3_or};
+use crate::lens::choice::Choice;
 use crate::result::{Recommendation, ResultRow};
 use crate::route::Stack;
-use crate::workload::advice::{OURS, PassedOver, compare, largest};
+use crate::workload::advice::{OURS, PassedOver, largest, places};
 
 /// The metric that decides: where generator, programs and sink share the CPUs, throughput follows from it.
 const METRIC: &str = "cpu_per_gb";
 
-/// The stack that moves one stream down at the least CPU time, of proxies that seal what they carry.
+/// The stack of a row.
+pub(super) fn name(row: &ResultRow) -> String {
+    row.case.text("stack").unwrap_or_default().to_owned()
+}
+
+/// The stack that moves one stream down at the least CPU time, of those that encrypt what they carry.
 pub(super) fn bulk(rows: &[ResultRow]) -> Vec<Recommendation> {
     let wanted = |row: &ResultRow| {
         row.subject == OURS
@@ -18,29 +24,29 @@ pub(super) fn bulk(rows: &[ResultRow]) -> Vec<Recommendation> {
             && row.case.text("suite").is_some_and(|suite| suite != "none")
             && Stack::named(row.case.text("stack").unwrap_or_default()).is_none_or(|stack| stack.is_proxy())
     };
-    let found = largest(rows, wanted);
-    let [.., second, best] = found[..] else {
+    let mut found = largest(rows, wanted);
+    found.reverse();
+    let ranked: Vec<&ResultRow> = found.iter().map(|&i| &rows[i]).collect();
+    let Some(choice) = Choice::of(&ranked) else {
         return Vec::new();
     };
-    let name = |i: usize| rows[i].case.text("stack").unwrap_or_default().to_owned();
-    let (_, confidence) = compare(&rows[best], &rows[second]);
-    let stack = |row: &ResultRow| row.case.text("stack").unwrap_or_default().to_owned();
-    let passed = PassedOver::of(rows, &rows[best], wanted, stack);
-    let cost = |i: usize| format!("{} s/GB", sig3_or(rows[i].median.get(), "?"));
+    let passed = PassedOver::of(rows, ranked[0], wanted, name);
+    let cost = |row: &ResultRow| format!("{} s/GB", sig3_or(row.median.get(), "?"));
+    let costs: Vec<String> = ranked
+        .iter()
+        .map(|row| format!("{} {}", name(row), cost(row)))
+        .collect();
+    let [lead, over] = choice.gain(name, |name| format!("the bytes of {name} for the same CPU time"));
     vec![Recommendation {
         scenario: "bulk".to_owned(),
-        choice: name(best),
+        choice: choice.names(name),
         reason: format!(
-            "One stream down through {} costs {} of CPU time at client and server together, {} of {} ({}), the next of \
-             the stacks that seal.{}",
-            name(best),
-            cost(best),
-            times(rows[best].median.get() / rows[second].median.get()),
-            name(second),
-            cost(second),
+            "One download, CPU time of client and server together, for transports that encrypt: {}. Gain: {lead}{}{over}.{}",
+            costs.join(", "),
+            gap(&lead),
             passed.sentence(),
         ),
-        because: vec![best, second],
-        confidence: passed.confidence(confidence).to_owned(),
+        because: places(rows, choice.rows()),
+        confidence: passed.confidence(choice.grade().stored()).to_owned(),
     }]
 }

@@ -1,13 +1,17 @@
 //! How the figures of `transports` are read.
 
+use super::advice::name;
 use crate::format::{count, list_range, sig3_or, times};
+use crate::lens::choice::Choice;
 use crate::lens::rank::speed;
-use crate::lens::{Family, Headline, Lens, OURS, Parameter, Part, Place, Plot, Scope, Shown, Standing};
+use crate::lens::{
+    Calm, Family, Grade, Headline, Lens, OURS, Parameter, Part, Place, Plot, Scope, Shown, Standing, headline,
+};
 use crate::result::{Case, ResultRow};
 use crate::route::{Stack, WHAT_A_STACK_IS};
 
 const LOOPBACK: &str = "Loopback is not a network: there are no losses, no distance and packets of 64 KiB. This is the cost of \
-                        the software for each byte. Generator, programs and sink share the CPUs, so cost says more than rate.";
+                        the software for each byte. Sender, programs and receiver share the CPUs: trust CPU time before Gbit/s.";
 
 const TWO_HOSTS: &str = "Client and server are on two hosts: the network between them is part of every rate, and direct shows what it \
                          carries. CPU time is that of each program on its own host.";
@@ -18,10 +22,13 @@ const LINKED: &str = "A link is emulated between client and server (for direct: 
 
 const COST: &str = "cpu_per_gb";
 const RATE: &str = "throughput";
+/// Gigabytes a second of a line with 1 Gbit/s.
+const GIGABIT: f64 = 0.125;
 const MIB: f64 = 1.0 / (1024.0 * 1024.0);
 
 pub(super) static LENS: Lens = Lens {
     about: "Transports",
+    others: "other proxy programs",
     parameters: &[
         Parameter::text("stack", "what the path is made of"),
         Parameter::number("streams", 1, "TCP connections at once"),
@@ -140,46 +147,60 @@ fn finding(_: &Scope<'_>, family: &Family<'_>) -> Option<String> {
     Some(text)
 }
 
-/// Our engine through the stack that the run recommends, else VLESS over TLS, or the first case there is.
+/// Our engine through the stack that the run recommends, beside other stacks; without advice through VLESS over TLS, or the first
+/// case there is, beside other programs.
 fn headline(scope: &Scope<'_>) -> Option<Headline> {
-    let families = scope.families(&LENS);
-    let mut advice = scope.run.recommendation.iter();
-    let advised = advice.find(|item| item.scenario == "bulk");
-    let wanted = advised.map_or(Stack::VLESS_TCP_TLS.name(), |item| item.choice.as_str());
-    let cases = || {
-        families
-            .iter()
-            .flat_map(|family| family.columns.iter().map(move |column| (family, column)))
-    };
-    let ours = || cases().filter(|(_, column)| column.row(OURS, COST).is_some());
-    let is_wanted = |row: &ResultRow| stack(&row.case) == wanted;
-    let usual = ours().find(|(_, column)| column.row(OURS, COST).is_some_and(is_wanted));
-    let (family, column) = usual.or_else(|| ours().next())?;
-    let row = column.row(OURS, COST)?;
-    let cost = sig3_or(row.median.get(), "?");
-    let rate = column.row(OURS, RATE).map_or(f64::NAN, |row| row.median.get());
-    let stack = stack(&row.case);
-    let beside = row.ratio.as_ref().and_then(|ratio| column.row(&ratio.to, COST));
-    let theirs = beside.map(|row| format!("; {} takes {}", row.subject, sig3_or(row.median.get(), "?")));
-    let words = Stack::named_words(stack);
+    let run = scope.run;
+    let advised = run.recommendation.iter().find(|item| item.scenario == "bulk");
+    let because = advised.map_or(&[][..], |item| item.because.as_slice());
+    let of_ours = |row: &&ResultRow| row.subject == OURS && row.metric == COST;
+    let stacks = because.iter().filter_map(|index| run.results.get(*index));
+    let stacks: Vec<&ResultRow> = stacks.filter(of_ours).collect();
+    let ours = || scope.of(OURS, COST);
+    let usual = || ours().find(|row| stack(&row.case) == Stack::VLESS_TCP_TLS.name());
+    let row = stacks.first().copied().or_else(usual).or_else(|| ours().next())?;
+    let words = Stack::named_words(stack(&row.case));
+    let busy = |row: &ResultRow| sig3_or(GIGABIT * row.median.get() * 100.0, "?");
+    let server = scope.row(&row.case, OURS, "cpu_per_gb_server");
+    let server = server.map_or_else(String::new, |row| format!(", the server's part {} %", busy(row)));
     let answer = format!(
-        "Through {words}, {OURS} moves a gigabyte for {cost} s of CPU time, client and server together{}.",
-        theirs.unwrap_or_default()
+        "Through {words}, {OURS} keeps one CPU {} % busy for each Gbit/s{server}.",
+        busy(row)
     );
     let sealed = match row.case.text("suite") {
-        Some("none") | None => "nothing seals it".to_owned(),
-        Some(suite) => format!("sealed by {suite}"),
+        Some("none") | None => "not encrypted".to_owned(),
+        Some(suite) => format!("encrypted by {suite}"),
     };
-    let why = match advised.filter(|item| item.choice == stack) {
-        Some(item) => format!(", of the sealed stacks the cheapest ({})", item.confidence),
-        None => String::new(),
-    };
-    let note = format!(
-        "a proxy that carries bytes by {words}, {sealed}{why}; measured with {}",
-        kind(&row.case)
+    let rate = scope
+        .row(&row.case, OURS, RATE)
+        .map_or(f64::NAN, |row| row.median.get());
+    let detail = format!(
+        "{}: {} Gbit/s, {} s of CPU time for a gigabyte.",
+        title(&row.case),
+        sig3_or(rate * 8e-9, "?"),
+        sig3_or(row.median.get(), "?")
     );
-    let headline = Headline::new(scope.run, answer, stack, &note, "no peer took part");
-    let detail = format!("{}: {} Gbit/s. {LOOPBACK}", family.title, sig3_or(rate * 8e-9, "?"));
-    let over = |name: &str| format!("the bytes of {name}, the cheapest peer there, with the same CPU time");
-    Some(headline.detail(detail).ahead(scope.run, row, over))
+    let over = |name: &str| format!("the bytes of {name} for the same CPU time");
+    let note = format!("{words}, {sealed}; measured with {}", kind(&row.case));
+    let Some((choice, item)) = Choice::of(&stacks).zip(advised) else {
+        let note = format!("through {note}");
+        let headline = Headline::new(answer, OURS, &note, "no other program took part").detail(detail);
+        return Some(headline.between(run, row, over));
+    };
+    let mut headline = Headline::new(answer, "", &note, "")
+        .detail(detail)
+        .choice(run, &choice, name, over);
+    // Less sure than its figures where one that may not be ranked looks better.
+    if Grade::read(&item.confidence) == Grade::Undecided {
+        headline.sure = Some(Grade::Undecided);
+    }
+    let calm = Calm::of_rows(run, scope.rows.iter().copied().filter(|other| other.case == row.case));
+    headline.programs = speed(row).map_or_else(String::new, |speed| {
+        let (lead, sure) = (times(speed.estimate), headline::grade(run, row).on(&calm).word());
+        format!(
+            "{OURS} moves {lead} the bytes of {}, the next program there, for the same CPU time ({sure})",
+            speed.to
+        )
+    });
+    Some(headline)
 }

@@ -1,8 +1,9 @@
 //! What recommendations have in common: which rows count, and how sure a comparison is.
 
+use crate::lens::choice::Lead;
 use crate::lens::rank::{ahead, rankable};
 use crate::result::ResultRow;
-use crate::stats::{Better, Rules, median, ratio};
+use crate::stats::median;
 
 /// The subject a recommendation is for: what the user will run.
 pub(crate) const OURS: &str = "sealway";
@@ -17,6 +18,12 @@ pub(crate) fn largest(rows: &[ResultRow], wanted: impl Fn(&ResultRow) -> bool) -
         .collect();
     found.sort_by(|&a, &b| rows[b].median.get().total_cmp(&rows[a].median.get()));
     found
+}
+
+/// The places of these rows among `rows`, of which they are.
+pub(crate) fn places<'a>(rows: &'a [ResultRow], of: impl IntoIterator<Item = &'a ResultRow>) -> Vec<usize> {
+    let place = |row: &'a ResultRow| rows.iter().position(|known| std::ptr::eq(known, row));
+    of.into_iter().filter_map(place).collect()
 }
 
 /// Whether a row may be ranked, and has the rounds to be.
@@ -60,41 +67,14 @@ impl PassedOver {
     }
 }
 
-fn flagged(row: &ResultRow, mark: &str) -> bool {
-    row.flags.iter().any(|flag| flag == mark)
-}
-
 /// How sure it is that one row is better than another of the same metric, and the median of their ratios by rounds.
 pub(crate) fn compare(one: &ResultRow, other: &ResultRow) -> (f64, &'static str) {
-    let numbers = |row: &ResultRow| row.values.iter().map(|value| value.get()).collect::<Vec<f64>>();
-    let (ours, theirs) = (numbers(one), numbers(other));
-    let better = if one.better == "lower" {
-        Better::Lower
-    } else {
-        Better::Higher
-    };
-    let rules = Rules::of(&one.metric);
-    let rules = if one.how == "range" {
-        rules.without_intervals()
-    } else {
-        rules
-    };
-    let verdict = ratio("", &ours, &theirs, better, rules).verdict;
-    let pairs: Vec<f64> = ours
-        .iter()
-        .zip(&theirs)
-        .map(|(a, b)| a / b)
-        .filter(|ratio| ratio.is_finite())
-        .collect();
-    let leads = |&ratio: &f64| (ratio > 1.0) == (better == Better::Higher) && ratio != 1.0;
-    let leads = !pairs.is_empty() && pairs.iter().all(leads);
-    let noisy = flagged(one, "noisy") || flagged(other, "noisy");
-    let confidence = match (verdict.as_str(), leads, noisy) {
-        ("faster", _, false) => "clear",
-        ("faster", ..) | (_, true, _) => "slight",
-        _ => "tie",
-    };
-    (median(&pairs).unwrap_or(f64::NAN), confidence)
+    let pairs = one.values.iter().zip(&other.values).map(|(a, b)| a.get() / b.get());
+    let pairs: Vec<f64> = pairs.filter(|ratio| ratio.is_finite()).collect();
+    (
+        median(&pairs).unwrap_or(f64::NAN),
+        Lead::between(one, other).grade.stored(),
+    )
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
     prepare: |_| Err(LabError::Plan(PlanError::NoCells)),
     lens: &Lens {
         about: "Juggling",
+        others: "other jugglers",
         parameters: &[Parameter::number("balls", 3, "in the air at once")],
         figures: &[
             Shown::new("rate", 60.0, "1/min", "throws/min").related(),
@@ -26,10 +27,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
         headline: |scope| {
             let row = scope.of(OURS, "rate").next()?;
             let answer = format!("{OURS} throws {} times a second.", row.median.get());
-            Some(
-                Headline::new(scope.run, answer, "balls", "thrown", "alone")
-                    .ahead(scope.run, row, |name| format!("over {name}")),
-            )
+            Some(Headline::new(answer, "balls", "thrown", "alone").ahead(scope.run, row, |name| format!("over {name}")))
         },
         parts: &[Part {
             id: "juggling-section",

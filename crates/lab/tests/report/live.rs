@@ -138,7 +138,7 @@ fn a_time_that_was_far_off_is_said_again_once() {
     };
     assert_eq!(
         announcement(&plan(560.0)),
-        "168 measurements, 9 rounds of 0.5 s each: about 9 min 20 s"
+        "9 rounds of 168 measurements: about 9 min 20 s"
     );
     let case = case();
     let said = |expected_s: f64, left_s: f64| {

@@ -3,7 +3,7 @@ use std::path::Path;
 
 use sealway_lab::catalogue::ALL;
 use sealway_lab::report::terminal::{Style, render};
-use sealway_lab::result::RunResult;
+use sealway_lab::result::{RunResult, Warning};
 
 const FILES: [&str; 2] = ["result.json", "report.html"];
 
@@ -170,15 +170,65 @@ fn three_rounds_name_no_winner_under_a_fifth() {
     assert!(column(&run, "ring").ends_with('*'));
     assert!(!column(&crate::common::sample(), "ring").ends_with('*'));
     let page = crate::page_of(&run);
-    assert!(page.contains("aes-128-gcm and aes-256-gcm lead: sealway seals 16 KiB messages at"));
-    assert!(page.contains("not told apart"));
+    assert!(page.contains("Fastest here: aes-128-gcm or aes-256-gcm. With aes-128-gcm sealway encrypts"));
+    assert!(page.contains("the speed of chacha20-poly1305; none between aes-128-gcm and aes-256-gcm (1.1"));
     // With nobody clearly behind, no lead is claimed.
     run.results
         .retain(|row| row.case.text("suite").is_none_or(|suite| suite.starts_with("aes")));
     let page = crate::page_of(&run);
-    assert!(page.contains("aes-128-gcm and aes-256-gcm cannot be told apart"));
+    assert!(page.contains("aes-128-gcm and aes-256-gcm share first place (1.1"));
     let page = crate::page_of(&crate::common::sample());
     assert!(page.contains("aes-128-gcm is the fastest cipher here"));
+}
+
+#[test]
+fn a_disturbed_run_is_told_once_and_makes_nothing_clear() {
+    let mut run = crate::common::sample();
+    let first_screen = |run: &RunResult| {
+        let text = check_shape(run, Style::default());
+        let (first, rest) = text.split_once("\n\n").unwrap();
+        // One line of the terminal is the announcement.
+        assert!(first.lines().count() < 24, "{first}");
+        (first.to_owned(), rest.to_owned())
+    };
+    let (first, rest) = first_screen(&run);
+    assert!(
+        first.contains("\nSure     clear: ") && !first.contains("Careful"),
+        "{first}"
+    );
+    assert!(rest.contains("aes-128-gcm (clear)"), "{rest}");
+    for window in &mut run.windows {
+        window.marks = vec!["preempted".into()];
+    }
+    for code in ["canary", "preempted", "out-of-time"] {
+        let place = String::new();
+        run.warnings.push(Warning {
+            code: code.into(),
+            place,
+            text: format!("It was {code}."),
+        });
+    }
+    let (first, rest) = first_screen(&run);
+    assert!(first.contains("\nSure     likely: "), "{first}");
+    assert_eq!(first.matches("\nCareful  ").count(), 1, "{first}");
+    assert!(
+        first.contains("This run was disturbed: in 18 of the 18 measurements"),
+        "{first}"
+    );
+    assert!(
+        first.contains("\n         sealway lab --profile standard --seed 12345678901234567890 --budget 31m\n"),
+        "{first}"
+    );
+    for code in ["canary", "preempted", "out-of-time"] {
+        assert!(
+            !first.contains(code) && rest.contains(&format!("{code}: It was {code}.")),
+            "{code}"
+        );
+    }
+    assert!(rest.contains("aes-128-gcm (likely)"), "{rest}");
+    let page = crate::page_of(&run);
+    assert!(page.contains("<code>sealway lab --profile standard --seed 12345678901234567890 --budget 31m</code>"));
+    assert!(page.contains("further notes</a>, which do not change the answer"));
 }
 
 #[test]

@@ -31,7 +31,7 @@ impl Started {
             stderr,
             said: String::new(),
         };
-        started.wait_for("each: about ");
+        started.wait_for("measurements: about ");
         started
     }
 
@@ -113,7 +113,7 @@ fn at_terminal(arguments: &[&str], variables: &[(&str, &str)]) -> Terminal {
     let mut command = sealway(&[&SMALL, arguments].concat());
     command.env("LC_ALL", "C").envs(variables.iter().copied());
     let mut terminal = Terminal::run(command, 40);
-    terminal.until("each: about ");
+    terminal.until("measurements: about ");
     terminal
 }
 

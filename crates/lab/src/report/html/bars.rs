@@ -11,6 +11,8 @@ const LEFT: f64 = 92.0;
 const RIGHT: f64 = 408.0;
 const ROW: f64 = 21.0;
 const HEAD: f64 = 32.0;
+/// Most that a character of a title takes, on the average.
+const CHARACTER: f64 = 9.2;
 
 pub(super) fn draw(bars: &Bars<'_>) -> Markup {
     let lines: usize = bars.groups.iter().map(|(_, bars)| bars.len() + 1).sum();
@@ -46,11 +48,13 @@ fn key(bars: &Bars<'_>) -> Markup {
             names.push(name);
         }
     }
+    // Right of the title, however long that is.
+    let start = LEFT.max(CHARACTER * bars.frame.title.chars().count() as f64 + 20.0);
     html! {
         g.u2 {
             @for (place, name) in names.iter().enumerate() {
                 ({
-                    let left = LEFT + 84.0 * place as f64;
+                    let left = start + 84.0 * place as f64;
                     html! {
                         (bar(&format!("bar part {name}"), (left, 4.0), (14.0, 11.0), name))
                         (text("row", (left + 20.0, 13.5), Anchor::Start, name))

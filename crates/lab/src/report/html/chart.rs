@@ -18,6 +18,25 @@ impl Render for Text<'_> {
     }
 }
 
+/// Running text, as safe, with what stands in backticks as code.
+pub(super) struct Prose<'a>(pub(super) &'a str);
+
+impl Render for Prose<'_> {
+    fn render_to(&self, buffer: &mut String) {
+        let parts: Vec<&str> = self.0.split('`').collect();
+        if parts.len().is_multiple_of(2) {
+            return Text(self.0).render_to(buffer);
+        }
+        for (place, part) in parts.into_iter().enumerate() {
+            if place.is_multiple_of(2) {
+                Text(part).render_to(buffer);
+            } else {
+                html! { code { (Text(part)) } }.render_to(buffer);
+            }
+        }
+    }
+}
+
 /// A coordinate with one decimal.
 struct At(f64);
 

@@ -2,9 +2,11 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::chart::Text;
+use super::chart::{Prose, Text};
 use super::{embed, figure, published, strip, trust};
 use crate::format::{self, sig3_or};
+use crate::lens::Grade;
+use crate::lens::choice::SCALE;
 use crate::lens::headline::UNKNOWN;
 use crate::report::figures::{Section, sections};
 use crate::report::model::{Report, machine};
@@ -74,7 +76,7 @@ fn top(report: &Report<'_>, sections: &[Section<'_>]) -> Markup {
         let ours = view.scope.ours()?;
         view.standings().into_iter().find(|sum| sum.subject() == ours)
     });
-    let mut lede = vec![headline.detail.clone()];
+    let mut lede = vec![headline.programs.clone(), headline.detail.clone()];
     lede.extend(ours.map(|sum| sum.sentence()));
     lede.retain(|text| !text.is_empty());
     let (cpu, mut rest) = machine(&run.machine);
@@ -90,7 +92,7 @@ fn top(report: &Report<'_>, sections: &[Section<'_>]) -> Markup {
     let tiles = [
         (label, headline.which.as_str(), headline.which_note.as_str()),
         ("By how much", &headline.lead, &headline.lead_note),
-        ("How sure", &headline.sure, &headline.sure_note),
+        ("How sure", headline.sure(), &headline.sure_note),
         ("On what machine", cpu, &rest),
     ];
     html! {
@@ -108,16 +110,17 @@ fn top(report: &Report<'_>, sections: &[Section<'_>]) -> Markup {
                 (leads.map_or("Figures", |view| view.lens.about)) " on this machine"
                 @if !date.is_empty() { " \u{b7} " (Text(date)) }
             }
+            @if let Some(view) = leads { p.reading { (Text(&report.measured(view))) } }
             h1 { (Text(&headline.answer)) }
             dl.tiles {
                 @for (name, value, note) in tiles {
                     div {
                         dt { (name) }
-                        dd.long[value.chars().count() > 14] { (Text(value)) small { (Text(note)) } }
+                        dd.long[value.chars().count() > 14] { (Text(value)) small { (Prose(note)) } }
                     }
                 }
             }
-            (before_you_read_on(&notes(run, &headline)))
+            (before_you_read_on(&notes(run, &headline), headline.sure.is_some()))
             @if let Some(link) = &run.link { p.lede { "Over an emulated link: " (Text(&link.line())) "." } }
             @for also in report.also() { p.lede { (Text(&also)) } }
             @if !lede.is_empty() { p.lede { (Text(&lede.join(" "))) } }
@@ -126,22 +129,27 @@ fn top(report: &Report<'_>, sections: &[Section<'_>]) -> Markup {
 }
 
 /// What touches the answer, and where the rest stands.
-fn before_you_read_on(notes: &Notes) -> Markup {
+fn before_you_read_on(notes: &Notes, graded: bool) -> Markup {
+    let Notes { verdict, first, rest } = notes;
     html! {
-        @if !notes.first.is_empty() {
+        @if verdict.is_some() || !first.is_empty() {
             ul.notes aria-label="Before you believe it" {
-                @for note in notes.first.iter().take(4) { li { strong { (Text(&note.code)) } " " (Text(&note.text)) } }
-                @if notes.first.len() > 4 {
-                    li { a href="#about-run" { (format::count(notes.first.len() - 4, "more warning")) } }
+                @if let Some(verdict) = verdict {
+                    li { (Text(&verdict.text)) @if !verdict.command.is_empty() { " " code { (Text(&verdict.command)) } } }
+                }
+                @for note in first.iter().take(4) { li { strong { (Text(&note.code)) } " " (Prose(&note.text)) } }
+                @if first.len() > 4 {
+                    li { a href="#about-run" { (format::count(first.len() - 4, "more warning")) } }
                 }
             }
         }
-        @if !notes.rest.is_empty() {
-            p.reading {
-                a href="#about-run" { (format::count(notes.rest.len(), "note")) " about this run" }
-                ", none of which touches the answer"
+        @if graded || !rest.is_empty() { p.reading {
+            @if graded { "How sure: " (SCALE) ". " }
+            @if !rest.is_empty() {
+                a href="#about-run" { (format::count(rest.len(), "further note")) } ", which "
+                (if rest.len() == 1 { "does" } else { "do" }) " not change the answer."
             }
-        }
+        } }
     }
 }
 
@@ -155,13 +163,13 @@ fn recommendation(report: &Report<'_>) -> Markup {
             h2 { "What to use" }
             div.cards {
                 @for item in &report.run.recommendation {
-                    @let (sign, word) = confidence(item);
+                    @let grade = report.grade(item);
                     @let because = because(item);
                     article {
                         h3 { (Text(report.scenario(&item.scenario))) }
                         p.choice { (Text(&item.choice)) }
-                        p class={ "sure " (word) } { span aria-hidden="true" { (sign) } " " (word) }
-                        p { (Text(&item.reason)) }
+                        p class={ "sure " (grade.stored()) } { span aria-hidden="true" { (sign(grade)) } " " (grade.word()) }
+                        p { (Prose(&item.reason)) }
                         @if !because.is_empty() { ul.because { @for figure in &because { li { (Text(figure)) } } } }
                     }
                 }
@@ -170,12 +178,12 @@ fn recommendation(report: &Report<'_>) -> Markup {
     }
 }
 
-fn confidence(item: &Recommendation) -> (char, &'static str) {
-    match item.confidence.as_str() {
-        "clear" => ('\u{25cf}', "clear"),
-        "slight" => ('\u{25d0}', "slight"),
-        "tie" => ('=', "tie"),
-        _ => ('?', "not known"),
+fn sign(grade: Grade) -> char {
+    match grade {
+        Grade::Clear => '\u{25cf}',
+        Grade::Likely => '\u{25d0}',
+        Grade::Tie => '=',
+        Grade::Undecided => '?',
     }
 }
 

@@ -175,7 +175,7 @@ fn about(run: &RunResult) -> Listing {
         ),
         ("sealway".to_owned(), run.sealway.clone()),
         ("profile".to_owned(), run.profile.clone()),
-        ("plan".to_owned(), rounds(run)),
+        ("rounds".to_owned(), rounds(run)),
         (
             "link".to_owned(),
             run.link

@@ -1,0 +1,110 @@
+//! The answer for long messages: our suites against each other at 16 KiB, or at the largest size there is.
+
+use sealway_aead::choose::{Offer, negotiate, vmess_auto};
+use sealway_aead::cpu::{Cpu, Feature, FeatureSet};
+
+use super::advice::{BULK, Figures, name};
+use crate::format::{count, sig3_or, size, times};
+use crate::lens::choice::Choice;
+use crate::lens::headline::UNKNOWN;
+use crate::lens::rank::{Speed, speed};
+use crate::lens::{Headline, OURS, Scope, words};
+use crate::result::{Machine, ResultRow};
+
+/// Bytes a second of a line with 1 Gbit/s.
+const GIGABIT: f64 = 1.25e8;
+
+pub(super) fn headline(scope: &Scope<'_>) -> Option<Headline> {
+    scope.rows.first()?;
+    let nothing = |answer: &str| {
+        Some(Headline::new(
+            answer.to_owned(),
+            UNKNOWN,
+            "for long messages",
+            "nothing to compare",
+        ))
+    };
+    let sealed = scope.rows.iter().filter(|row| row.case.text("op") == Some("seal"));
+    let sizes: Vec<i64> = sealed.filter_map(|row| row.case.int("bytes")).collect();
+    let bulk = sizes.contains(&BULK).then_some(BULK);
+    let Some(bytes) = bulk.or(sizes.into_iter().max()) else {
+        return nothing("No sealing throughput was measured, so no suite can be named.");
+    };
+    let rows = Figures::new(&scope.run.results).by_speed(bytes);
+    let Some(best) = rows.first() else {
+        return nothing("No row for long messages is steady enough to rank the suites.");
+    };
+    let (first, at) = (name(best), size(bytes));
+    let rate = sig3_or(best.median.get() / 1e9, "?");
+    let speed = format!("{OURS} encrypts and decrypts messages of {at} at {rate} GB/s or more");
+    let busy = sig3_or(GIGABIT / best.median.get() * 100.0, "?");
+    let note = format!("for long messages. {}", automatic(&scope.run.machine));
+    let headline = |answer: String, none: &str| {
+        let answer = Headline::new(answer, &first, &note, none);
+        let mut answer = answer.detail(format!(
+            "A line of 1 Gbit/s keeps one CPU {busy} % busy with {first} at each end."
+        ));
+        answer.programs = programs(scope, &first);
+        answer
+    };
+    let Some(choice) = Choice::of(&rows) else {
+        return Some(headline(
+            format!("{speed} with {first}."),
+            "no other suite was measured",
+        ));
+    };
+    let names = choice.names(name);
+    let answer = if names == first {
+        format!("{first} is the fastest cipher here: {speed}.")
+    } else {
+        format!("Fastest here: {names}. With {first} {speed}.")
+    };
+    Some(headline(answer, "").choice(scope.run, &choice, name, |name| format!("the speed of {name}")))
+}
+
+/// What is taken by those who do not choose, between two machines like this one.
+fn automatic(machine: &Machine) -> String {
+    let has = |flag: &str| machine.flags.iter().any(|known| known == flag);
+    let features = if has("aes") && (has("pclmulqdq") || has("pmull")) {
+        FeatureSet::EMPTY.with(Feature::Aes).with(Feature::Pclmulqdq)
+    } else {
+        FeatureSet::EMPTY
+    };
+    let cpu = Cpu::new(features, "");
+    let offer = Offer::of(&cpu);
+    let Ok(best_of_both) = negotiate(&offer, &offer) else {
+        return String::new();
+    };
+    match vmess_auto(&cpu) {
+        vmess if vmess == best_of_both => format!("Left on automatic, {OURS} takes {vmess} here"),
+        vmess => format!(
+            "Left on automatic, drop (`--suite`) takes {best_of_both} here, for its longer key, VMess (`security`) {vmess}"
+        ),
+    }
+}
+
+/// Our engine beside the reference with one suite, from its worst case to its best.
+fn programs(scope: &Scope<'_>, of: &str) -> String {
+    let rows = scope.of(OURS, "throughput").filter(|row| name(row) == of);
+    let mut found: Vec<(Speed<'_>, &ResultRow)> = rows.filter_map(|row| Some((speed(row)?, row))).collect();
+    found.sort_by(|(a, _), (b, _)| a.estimate.total_cmp(&b.estimate));
+    let [(worst, slow), .., (best, fast)] = &found[..] else {
+        return String::new();
+    };
+    let end = |speed: &Speed<'_>, row: &ResultRow| {
+        let bytes = row.case.int("bytes").map(size).unwrap_or_default();
+        format!(
+            "{} ({} {bytes})",
+            times(speed.estimate),
+            words::deed(row.case.text("op").unwrap_or_default())
+        )
+    };
+    let decided = found.iter().filter(|(speed, _)| speed.verdict != "unknown").count();
+    format!(
+        "with {of}, {OURS} runs at {} to {} the speed of {}; {decided} of {} decided",
+        end(worst, slow),
+        end(best, fast),
+        worst.to,
+        count(found.len(), "case")
+    )
+}
