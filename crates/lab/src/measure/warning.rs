@@ -38,7 +38,7 @@ codes! {
     /// The canary ran at another speed in some windows than in the rest of the run.
     Canary = "canary", "Close other programs, fix the clock speed, or let the machine cool; then repeat.";
     /// The time limit left no room for some cases.
-    CasesDropped = "cases-dropped", "Raise `--budget`, choose fewer suites or peers, or a shorter profile.";
+    CasesDropped = "cases-dropped", "Give more time, as with `--budget 5m`, choose fewer cases or peers, or a shorter profile.";
     /// A cell gave no figure because its subject failed.
     CellFailed = "cell-failed", "Read the subject's own words; the other cells are not affected.";
     /// A cell gave no figure because its subject is absent or cannot do this case.
@@ -63,7 +63,7 @@ codes! {
     /// There is too little room in memory for what a case moves.
     NoRoom = "no-room", "These cases are measured on a disk; in a container, give it more shared memory (`--shm-size=4g`).";
     /// The time limit was up before all rounds were done.
-    OutOfTime = "out-of-time", "Rows have fewer rounds than planned; raise `--budget`, or choose fewer suites or peers.";
+    OutOfTime = "out-of-time", "Some rows have fewer rounds than planned; give more time, as with `--budget 5m`, or choose fewer cases or peers.";
     /// The measuring thread had to wait for its CPU.
     Preempted = "preempted", "Other programs ran on the same CPU; close them, then repeat.";
     /// A control group allows less CPU than the machine has.

@@ -101,7 +101,7 @@ fn programs(scope: &Scope<'_>, of: &str) -> String {
     };
     let decided = found.iter().filter(|(speed, _)| speed.verdict != "unknown").count();
     format!(
-        "with {of}, {OURS} runs at {} to {} the speed of {}; {decided} of {} decided",
+        "With {of}, {OURS} runs at {} to {} the speed of {}; {decided} of {} decided.",
         end(worst, slow),
         end(best, fast),
         worst.to,

@@ -3,7 +3,7 @@
 use super::model::{absent, visited};
 use crate::format;
 use crate::lens::headline::UNKNOWN;
-use crate::lens::{Calm, Headline};
+use crate::lens::{Calm, Grade, Headline};
 use crate::result::{RunResult, Warning};
 
 /// A code, and what it means here.
@@ -73,20 +73,24 @@ pub(crate) fn notes(run: &RunResult, answer: &Headline) -> Notes {
         code: "absent".to_owned(),
         text,
     }));
-    let verdict = verdict(run, &Calm::of(run, &answer.rests_on));
+    let verdict = verdict(run, answer);
     Notes { verdict, first, rest }
 }
 
 /// One verdict for all disturbances of the machine and for rounds that there was no time for; the details are notes.
-fn verdict(run: &RunResult, calm: &Calm) -> Option<Verdict> {
+fn verdict(run: &RunResult, answer: &Headline) -> Option<Verdict> {
+    let calm = Calm::of(run, &answer.rests_on);
     let short = run.warnings.iter().any(|warning| warning.code == OUT_OF_TIME);
     let mut text = String::new();
     if calm.disturbed() {
         text.push_str(&format!(
             "This run was disturbed: in {} of the {} measurements behind the answer other programs had a part of the CPU, or its speed \
-             changed. The order probably holds, the size may not. ",
+             changed. ",
             calm.marked, calm.windows
         ));
+        if answer.sure == Some(Grade::Likely) {
+            text.push_str("The order probably holds, the size may not. ");
+        }
     }
     if short {
         text.push_str(&format!("There was time for {}. ", visited(run)));

@@ -135,7 +135,7 @@ impl Outcome {
             found.push(WarningCode::CasesDropped.warn("", &text));
         }
         if self.out_of_time {
-            let text = format!("The time was up after {} full rounds.", self.rounds);
+            let text = format!("There was no time for another round after {}.", self.rounds);
             found.push(WarningCode::OutOfTime.warn("", &text));
         }
         if self.interrupted {

@@ -198,7 +198,7 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
     headline.programs = speed(row).map_or_else(String::new, |speed| {
         let (lead, sure) = (times(speed.estimate), headline::grade(run, row).on(&calm).word());
         format!(
-            "{OURS} moves {lead} the bytes of {}, the next program there, for the same CPU time ({sure})",
+            "{OURS} moves {lead} the bytes of {}, the next program there, for the same CPU time ({sure}).",
             speed.to
         )
     });

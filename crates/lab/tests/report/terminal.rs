@@ -228,7 +228,7 @@ fn a_disturbed_run_is_told_once_and_makes_nothing_clear() {
     assert!(rest.contains("aes-128-gcm (likely)"), "{rest}");
     let page = crate::page_of(&run);
     assert!(page.contains("<code>sealway lab --profile standard --seed 12345678901234567890 --budget 31m</code>"));
-    assert!(page.contains("further notes</a>, which do not change the answer"));
+    assert!(page.contains("Details and further notes</a> stand below."));
 }
 
 #[test]

@@ -145,7 +145,9 @@ fn before_you_read_on(notes: &Notes, graded: bool) -> Markup {
         }
         @if graded || !rest.is_empty() { p.reading {
             @if graded { "How sure: " (SCALE) ". " }
-            @if !rest.is_empty() {
+            @if verdict.is_some() {
+                a href="#about-run" { "Details and further notes" } " stand below."
+            } @else if !rest.is_empty() {
                 a href="#about-run" { (format::count(rest.len(), "further note")) } ", which "
                 (if rest.len() == 1 { "does" } else { "do" }) " not change the answer."
             }
