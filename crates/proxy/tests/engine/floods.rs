@@ -9,6 +9,7 @@ use sealway_v2ray::vless::fallback::Fallback;
 use sealway_v2ray::ws::frame::{Opcode, Role, control};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::JoinSet;
 
 use crate::common::*;
 
@@ -104,7 +105,7 @@ async fn a_client_that_only_pings_is_read_no_further_than_it_reads() {
     let request = format!("GET http://{target}/ HTTP/1.1\r\n\r\n").into_bytes();
     let socks = socks();
     let http = InboundProtocol::Http(HttpProxy::default());
-    for (state, protocol, first) in [
+    let states = [
         ("before a header", vless(vec![]), vec![]),
         ("in a header", vless(vec![]), vless_request(target)[..18].to_vec()),
         ("carried", vless(vec![]), vless_request(target)),
@@ -117,14 +118,21 @@ async fn a_client_that_only_pings_is_read_no_further_than_it_reads() {
         ("tunnel", http.clone(), connect),
         ("request", http, request),
         ("association", socks, vec![5, 1, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0]),
-    ] {
-        let server = start(protocol).await;
-        let mut stream = upgraded(&server).await;
-        if !first.is_empty() {
-            stream.write_all(&frame(&first)).await.unwrap();
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        let sent = flood(&mut stream).await;
+    ];
+    // All at once: each floods until nothing has been taken for seconds.
+    let mut floods = JoinSet::new();
+    for (state, protocol, first) in states {
+        floods.spawn(async move {
+            let server = start(protocol).await;
+            let mut stream = upgraded(&server).await;
+            if !first.is_empty() {
+                stream.write_all(&frame(&first)).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            (state, flood(&mut stream).await)
+        });
+    }
+    for (state, sent) in floods.join_all().await {
         assert!(sent < FLOOD, "{state}: {sent} bytes of pings were taken");
     }
 }

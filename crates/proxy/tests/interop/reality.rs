@@ -15,6 +15,7 @@ use sealway_tls::reality::keys::mldsa65_public;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 
 use crate::common::{ID, exchange, target, within};
 use crate::nginx;
@@ -233,8 +234,13 @@ async fn whoever_is_not_let_in_gets_nowhere() {
         .zip(&clients)
         .map(|(at, change)| client(*at, "raw", change));
     let clients = Clients::start(to, outbounds.collect()).await;
-    for (door, (name, good)) in clients.doors.iter().zip(wanted) {
-        assert_eq!(works(*door).await, good, "{name}");
+    // All at once: who is not let in waits for seconds.
+    let mut asked = JoinSet::new();
+    for (&door, (name, good)) in clients.doors.iter().zip(wanted) {
+        asked.spawn(async move { (name, good, works(door).await) });
+    }
+    for (name, good, works) in asked.join_all().await {
+        assert_eq!(works, good, "{name}");
     }
 }
 
@@ -259,8 +265,12 @@ async fn xray_as_client_that_wants_mldsa65() {
     ];
     let outbounds = cases.iter().map(|(_, change, _)| client(ours.at[0], "raw", change));
     let clients = Clients::start(to, outbounds.collect()).await;
-    for (door, (name, _, good)) in clients.doors.iter().zip(&cases) {
-        assert_eq!(works(*door).await, *good, "{name}");
+    let [right, wrong, none] = clients.doors[..] else {
+        panic!("a door for each of {cases:?}");
+    };
+    let (right, wrong, none) = tokio::join!(works(right), works(wrong), works(none));
+    for (works, (name, _, good)) in [right, wrong, none].into_iter().zip(&cases) {
+        assert_eq!(works, *good, "{name}");
     }
 }
 
@@ -413,41 +423,49 @@ async fn a_client_gets_what_the_site_would_send() {
         return;
     }
     let sites = Sites::start(&SITES).await;
-    for (site, name) in sites.at.iter().zip(SITES.iter().map(|site| site.name)) {
-        let (at, left) = watched(*site).await;
-        let ours = Ours::start(vec![server(at, "raw", &json!({}))]).await;
-        probed(&left).await;
-        let (direct, theirs) = recorder(*site).await;
-        let mut openssl = Command::new("openssl")
-            .args([
-                "s_client",
-                "-ciphersuites",
-                "TLS_AES_128_GCM_SHA256",
-                "-alpn",
-                "h2,http/1.1",
-                "-servername",
-                "a.test",
-                "-connect",
-                &direct.to_string(),
-            ])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        openssl.kill().unwrap();
-        openssl.wait().unwrap();
-        let theirs = records(&theirs.lock().unwrap()[0]);
-        assert!(theirs.len() > 4, "{name}: {theirs:?}");
-        let (through, got) = recorder(ours.at[0]).await;
-        let clients = Clients::start(target().await, vec![client(through, "raw", &json!({}))]).await;
-        assert!(works(clients.doors[0]).await, "{name}");
-        let got: Vec<_> = got.lock().unwrap().iter().map(|said| records(said)).collect();
-        // One more connection came when it was found out whether Xray listens.
-        assert!(
-            got.iter().any(|got| looks_like(got, &theirs)),
-            "{name}: {theirs:?}, and we sent {got:?}"
-        );
-    }
+    let [first, second, third] = SITES.each_ref().map(|site| site.name);
+    // All at once: their probes take seconds. Not as tasks: programs end with the thread that starts them.
+    tokio::join!(
+        gets_what_is_sent(first, sites.at[0]),
+        gets_what_is_sent(second, sites.at[1]),
+        gets_what_is_sent(third, sites.at[2]),
+    );
+}
+
+async fn gets_what_is_sent(name: &str, site: SocketAddr) {
+    let (at, left) = watched(site).await;
+    let ours = Ours::start(vec![server(at, "raw", &json!({}))]).await;
+    probed(&left).await;
+    let (direct, theirs) = recorder(site).await;
+    let mut openssl = Command::new("openssl")
+        .args([
+            "s_client",
+            "-ciphersuites",
+            "TLS_AES_128_GCM_SHA256",
+            "-alpn",
+            "h2,http/1.1",
+            "-servername",
+            "a.test",
+            "-connect",
+            &direct.to_string(),
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    openssl.kill().unwrap();
+    openssl.wait().unwrap();
+    let theirs = records(&theirs.lock().unwrap()[0]);
+    assert!(theirs.len() > 4, "{name}: {theirs:?}");
+    let (through, got) = recorder(ours.at[0]).await;
+    let clients = Clients::start(target().await, vec![client(through, "raw", &json!({}))]).await;
+    assert!(works(clients.doors[0]).await, "{name}");
+    let got: Vec<_> = got.lock().unwrap().iter().map(|said| records(said)).collect();
+    // One more connection came when it was found out whether Xray listens.
+    assert!(
+        got.iter().any(|got| looks_like(got, &theirs)),
+        "{name}: {theirs:?}, and we sent {got:?}"
+    );
 }

@@ -102,14 +102,19 @@ async fn a_server_that_ends_streams_early_is_asked_less_on_each() {
 
 #[tokio::test]
 async fn a_question_that_takes_long_holds_up_no_other() {
-    let (wire, served) = tcp_server(|mut tcp, _| async move {
-        // One after another, as many servers do.
-        while let Some(question) = read(&mut tcp).await {
-            let asked = Message::from_vec(&question).unwrap();
-            if asked.queries[0].name().to_ascii().starts_with("name0.") {
-                tokio::time::sleep(Duration::from_secs(8)).await;
+    let enough = Arc::new(tokio::sync::Notify::new());
+    let waited = Arc::clone(&enough);
+    let (wire, served) = tcp_server(move |mut tcp, _| {
+        let waited = Arc::clone(&waited);
+        async move {
+            // One after another, as many servers do.
+            while let Some(question) = read(&mut tcp).await {
+                let asked = Message::from_vec(&question).unwrap();
+                if asked.queries[0].name().to_ascii().starts_with("name0.") {
+                    waited.notified().await;
+                }
+                write(&mut tcp, &honest(&question)).await;
             }
-            write(&mut tcp, &honest(&question)).await;
         }
     })
     .await;
@@ -121,6 +126,7 @@ async fn a_question_that_takes_long_holds_up_no_other() {
     }
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
     assert_eq!(served.load(Ordering::SeqCst), 2);
+    enough.notify_one();
     assert!(is_honest(slow.await.unwrap()));
 }
 
