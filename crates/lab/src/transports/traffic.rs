@@ -272,16 +272,26 @@ fn generate(stream: &Stream, entry: SocketAddr) -> Result<(), Trouble> {
         Direction::Down => stream.receive(&socket),
         Direction::Up => {
             // What comes before the path is open is not what is measured, and some programs cannot hold much of it.
-            let until = Instant::now() + PATIENCE;
-            while !stream.accepted.load(Ordering::Acquire) {
-                if Instant::now() >= until {
-                    return Err(Trouble::Stuck);
-                }
-                std::thread::sleep(Duration::from_micros(200));
-            }
+            opened(stream, &socket)?;
             stream.send(&socket)
         }
     }
+}
+
+/// Waits until the sink has heard of the stream, unless the path ends before that.
+fn opened(stream: &Stream, socket: &TcpStream) -> Result<(), Trouble> {
+    let until = Instant::now() + PATIENCE;
+    socket.set_nonblocking(true).map_err(broken("generator"))?;
+    while !stream.accepted.load(Ordering::Acquire) {
+        match socket.peek(&mut [0]) {
+            // Nothing else is said on it.
+            Ok(0) => return Err(broken("generator")(ErrorKind::UnexpectedEof.into())),
+            Err(error) if !is_timeout(&error) => return Err(broken("generator")(error)),
+            _ if Instant::now() >= until => return Err(Trouble::Stuck),
+            _ => std::thread::sleep(Duration::from_micros(200)),
+        }
+    }
+    socket.set_nonblocking(false).map_err(broken("generator"))
 }
 
 fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {

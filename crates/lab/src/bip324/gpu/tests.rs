@@ -32,13 +32,18 @@ fn halves() -> Costs {
     }
 }
 
-fn windows(spec: Spec, open: &Open) -> Vec<(String, Result<Counted, CellError>)> {
+const OPS: [Op; 3] = [Op::Pair, Op::Seal, Op::Open];
+
+/// Who takes part in each operation, and one window of theirs. All have the same packets, which take longest to make.
+fn windows(ops: &[Op], open: &Open) -> Vec<(String, String, Result<Counted, CellError>)> {
     let time = Duration::from_millis(5);
-    cells(Profile::Quick, &[spec], open, halves())
+    let specs: Vec<Spec> = ops.iter().map(|&op| Spec::mix(op, 256)).collect();
+    cells(Profile::Quick, &specs, open, halves())
         .into_iter()
         .map(|mut cell| {
             let counted = cell.prepare().and_then(|()| cell.window(time, time));
-            (cell.subject.clone(), counted)
+            let op = cell.case.text("op").unwrap().to_owned();
+            (op, cell.subject.clone(), counted)
         })
         .collect()
 }
@@ -50,13 +55,15 @@ fn share(counted: &Counted) -> f64 {
 
 #[test]
 fn packets_go_where_they_should() {
-    for op in [Op::Pair, Op::Seal, Op::Open] {
-        let windows = windows(Spec::mix(op, 256), &fake());
-        let names: Vec<_> = windows.iter().map(|(name, _)| name.as_str()).collect();
+    let windows = windows(&OPS, &fake());
+    assert_eq!(windows.len(), 3 * OPS.len());
+    for (windows, op) in windows.chunks(3).zip(OPS) {
+        assert!(windows.iter().all(|(of, ..)| of == op.name()), "{op:?}");
+        let names: Vec<_> = windows.iter().map(|(_, name, _)| name.as_str()).collect();
         assert_eq!(names, ["sealway", GPU, ROUTED]);
         let shares: Vec<f64> = windows
             .iter()
-            .map(|(_, counted)| share(counted.as_ref().unwrap()))
+            .map(|(.., counted)| share(counted.as_ref().unwrap()))
             .collect();
         assert_eq!(shares[..2], [0.0, 1.0], "{op:?}");
         assert!((shares[2] - 0.5).abs() < 0.02, "{op:?}: {shares:?}");
@@ -86,10 +93,10 @@ pub(super) fn broken() -> Open {
 fn a_device_that_fails_gives_no_figures() {
     let none: Open = Arc::new(|_| Err(Error::NoDevice));
     for open in [broken(), none] {
-        for op in [Op::Pair, Op::Seal, Op::Open] {
-            for (subject, counted) in windows(Spec::mix(op, 256), &open) {
-                assert_eq!(counted.is_ok(), subject == "sealway", "{subject} {op:?}: {counted:?}");
-            }
+        let windows = windows(&OPS, &open);
+        assert_eq!(windows.len(), 3 * OPS.len());
+        for (op, subject, counted) in windows {
+            assert_eq!(counted.is_ok(), subject == "sealway", "{subject} {op}: {counted:?}");
         }
     }
 }
@@ -104,7 +111,7 @@ fn a_device_that_is_lost_ends_its_cells() {
         trigger.arm(Call::Launch, 6, true);
         Ok(engine)
     });
-    for (subject, counted) in windows(Spec::mix(Op::Seal, 256), &open) {
+    for (_, subject, counted) in windows(&[Op::Seal], &open) {
         assert_eq!(counted.is_ok(), subject == "sealway", "{subject}: {counted:?}");
     }
 }
@@ -115,7 +122,7 @@ fn cases_differ_and_fit() {
         let specs = specs(profile);
         let cases: std::collections::HashSet<_> = specs.iter().map(|spec| spec.case().canonical()).collect();
         assert_eq!(cases.len(), specs.len(), "{profile}");
-        for op in [Op::Pair, Op::Seal, Op::Open] {
+        for op in OPS {
             assert!(specs.contains(&Spec::mix(op, 16_384)));
         }
         assert!(
