@@ -218,15 +218,10 @@ pub async fn door_by(target: SocketAddr, protocol: OutboundProtocol) -> Server {
 
 /// A pattern that no misplaced block can imitate.
 pub fn pattern(seed: u64, len: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut out = Vec::with_capacity(len + 8);
-    while out.len() < len {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        out.extend_from_slice(&state.to_le_bytes());
-    }
-    out.truncate(len);
+    let mut out = vec![0; len];
+    // By a library that is optimised where this is not: there is much of it.
+    let mut stream = blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof();
+    stream.fill(&mut out);
     out
 }
 
@@ -369,7 +364,12 @@ pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
 
 /// Every size through a door.
 pub async fn exchange_all(what: &str, door: SocketAddr) {
-    for (up, down) in SIZES {
+    exchange_sizes(what, door, &SIZES).await;
+}
+
+/// These sizes through a door.
+pub async fn exchange_sizes(what: &str, door: SocketAddr, sizes: &[(usize, usize)]) {
+    for &(up, down) in sizes {
         let stream = TcpStream::connect(door).await.unwrap();
         within(&format!("{what}, {up} up, {down} down"), exchange(stream, up, down)).await;
     }
