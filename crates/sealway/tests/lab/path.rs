@@ -258,7 +258,7 @@ fn transports_are_measured_with_the_cost_of_each_process() {
         "--stack",
         stacks,
         "--budget",
-        "30s",
+        "15s",
         "--json",
         "-",
     ]);
