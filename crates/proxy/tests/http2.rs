@@ -12,6 +12,7 @@ use sealway_proxy::settings::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Mutex;
+use tokio::task::JoinSet;
 
 /// One at a time: one of them looks at the memory of the process.
 static TURN: Mutex<()> = Mutex::const_new(());
@@ -144,16 +145,23 @@ async fn frames(stream: &mut TcpStream) -> (Vec<u8>, Option<u32>) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_asks_and_does_not_read_is_read_no_further() {
     let _turn = TURN.lock().await;
+    // All at once: each floods until nothing has been taken for seconds.
+    let mut floods = JoinSet::new();
     for asked in [frame(PING, 0, 0, &[7; 8]), frame(SETTINGS, 0, 0, &[])] {
         for in_a_call in [false, true] {
-            let server = start().await;
-            let mut stream = connected(&server).await;
-            if in_a_call {
-                stream.write_all(&frame(HEADERS, 4, 1, &call(&[]))).await.unwrap();
-            }
-            let sent = flood(&mut stream, || asked.clone()).await;
-            assert!(sent < FLOOD, "{sent} bytes of frames of kind {} were taken", asked[3]);
+            let asked = asked.clone();
+            floods.spawn(async move {
+                let server = start().await;
+                let mut stream = connected(&server).await;
+                if in_a_call {
+                    stream.write_all(&frame(HEADERS, 4, 1, &call(&[]))).await.unwrap();
+                }
+                (asked[3], flood(&mut stream, || asked.clone()).await)
+            });
         }
+    }
+    for (kind, sent) in floods.join_all().await {
+        assert!(sent < FLOOD, "{sent} bytes of frames of kind {kind} were taken");
     }
 }
 

@@ -17,6 +17,7 @@ use sealway_v2ray::vless::{Command, Flow, Request};
 use sealway_v2ray::{Address, Destination};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::client::TlsStream;
@@ -145,7 +146,7 @@ async fn what_peers_send_in_blocks() {
     let mut after_end = block(true, 1, b"in a block", 9);
     after_end.extend(block(true, 0, b"no block", 4));
     // What it sends, what the target repeats of it, and whether the connection is then cut.
-    for (what, words, repeated, cut) in [
+    let cases = [
         ("a block", block(true, 0, b"hello", 700), b"hello".to_vec(), false),
         ("unknown command", bad_command, b"fine".to_vec(), true),
         ("another id", wrong_id.clone(), wrong_id, false),
@@ -164,9 +165,19 @@ async fn what_peers_send_in_blocks() {
             b"x".to_vec(),
             false,
         ),
-    ] {
-        let mut tls = raw(at(&server, "in"), &certificate, &rustls::version::TLS13).await;
-        let (got, ended) = answer(&mut tls, &[&header[..], &words].concat()).await;
+    ];
+    // All at once: what is not cut is listened to for seconds.
+    let mut sent = JoinSet::new();
+    for (what, words, repeated, cut) in cases {
+        let (to, certificate) = (at(&server, "in"), certificate.clone());
+        let words = [&header[..], &words].concat();
+        sent.spawn(async move {
+            let mut tls = raw(to, &certificate, &rustls::version::TLS13).await;
+            let (got, ended) = answer(&mut tls, &words).await;
+            (what, repeated, cut, got, ended)
+        });
+    }
+    for (what, repeated, cut, got, ended) in sent.join_all().await {
         assert_eq!(ended, cut, "{what}");
         // What came together with something wrong need not go on.
         if !cut {
