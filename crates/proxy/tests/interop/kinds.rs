@@ -111,20 +111,26 @@ fn every_form_of_a_number_that_xray_reads_is_read() {
         return;
     }
     let place = Place::new();
-    let mut taken = 0;
+    let mut agreed = 0;
     for (name, template) in keys() {
+        let mut both = false;
         for form in FORMS {
             let text = template.to_string().replace("\"$\"", form);
-            let (xray, said) = Program::Xray.reads_text(&place, &text);
             let file = File {
                 name: "config.json",
                 text: text.as_bytes(),
             };
             let loaded = load(&[file], &Options::default());
-            taken += usize::from(xray);
-            let may = loaded.config.is_some() || SLIPS.contains(&(name, form));
-            assert!(may || !xray, "{name} {form}: {:?}; {said}", loaded.problems);
+            let ours = loaded.config.is_some();
+            // What is taken here is no question any more, once Xray has shown that the rest of the configuration is not what it refuses.
+            if (ours && both) || SLIPS.contains(&(name, form)) {
+                continue;
+            }
+            let (xray, said) = Program::Xray.reads_text(&place, &text);
+            both |= ours && xray;
+            assert!(ours || !xray, "{name} {form}: {:?}; {said}", loaded.problems);
         }
+        agreed += usize::from(both);
     }
-    assert!(taken > 80, "Xray took {taken} only");
+    assert!(agreed > 16, "of {agreed} keys only is there a form that both take");
 }
