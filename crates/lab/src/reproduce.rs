@@ -26,7 +26,7 @@ use crate::lens::{OURS, list};
 use crate::measure::WarningCode;
 use crate::packets;
 use crate::plan::{PlanError, Profile};
-use crate::result::{Ratio, Reproduction, ResultRow, RunResult, Warning};
+use crate::result::{Ranking, Ratio, Reproduction, ResultRow, RunResult, Warning};
 use crate::route::Stack;
 use crate::run::Observer;
 use crate::stats::{Better, Rules, ratio, unpaired};
@@ -140,10 +140,20 @@ pub fn evaluate(recipe: &Recipe, run: &RunResult) -> Reproduction {
             .iter()
             .map(|claim| claim.evaluate(recipe.peers, run))
             .collect(),
-        rankings: recipe.rankings.iter().map(|ranking| ranking.evaluate(run)).collect(),
+        rankings: recipe
+            .rankings
+            .iter()
+            .map(|ranking| ranking.evaluate(run))
+            .filter(is_placed)
+            .collect(),
         standing: standing(recipe, run),
         missing: missing(recipe, run),
     }
+}
+
+/// An order in which nobody has a place here says nothing.
+fn is_placed(ranking: &Ranking) -> bool {
+    ranking.entries.iter().any(|entry| !entry.places.is_empty())
 }
 
 /// Who did not take part, each with the reason, or with what gets it.

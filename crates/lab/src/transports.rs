@@ -99,9 +99,6 @@ const FULL: &str = "full";
 /// Time limit of a standard run without a budget: programs start for every window.
 const STANDARD_LIMIT: Duration = Duration::from_secs(30 * 60);
 
-/// How long the programs of a window take to start and to end, on two CPUs.
-const START: Duration = Duration::from_millis(200);
-
 /// What every run has: one of each kind, and the two ciphers of VMess.
 const CHOSEN: [Stack; 5] = [
     Stack::VLESS_TCP,
@@ -183,9 +180,11 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         let engines = engines.iter().cloned();
         engines.map(|engine| cell(spec, Some(engine))).collect()
     };
+    let starts: Duration = specs.iter().map(|spec| starts(&spec.stack, &engines)).sum();
     let cells: Vec<Cell> = specs.into_iter().flat_map(cells_of).collect();
+    let start = starts / u32::try_from(cells.len()).unwrap_or(u32::MAX).max(1);
     Ok(Prepared {
-        plan: plan(request, &cells)?,
+        plan: plan(request, &cells, start)?,
         subjects,
         scheme: Scheme {
             verified: |case, _| match case.text("suite") {
@@ -282,14 +281,26 @@ fn hash(request: &Request) -> String {
     workload::hash_over(&definition, request.link)
 }
 
-/// Fits the windows to the time there is.
-fn plan(request: &Request, cells: &[Cell]) -> Result<Plan, LabError> {
-    let (limit, start) = match request.profile {
-        // Programs start for every window there.
-        Profile::Quick if request.remote.is_some() => (request.limit(), START),
-        Profile::Quick => (request.limit(), Duration::from_millis(20)),
-        Profile::Standard => (request.budget.or(Some(STANDARD_LIMIT)), START),
-        Profile::Full => (request.limit(), START),
+/// How long the programs of a stack take to start, all engines together.
+fn starts(stack: &Stack, engines: &[Engine]) -> Duration {
+    if !stack.has_programs() {
+        return Duration::ZERO;
+    }
+    engines.iter().map(|engine| engine.start(stack)).sum()
+}
+
+/// Fits the windows to the time there is, where a cell's programs take `start` on the average to start.
+fn plan(request: &Request, cells: &[Cell], start: Duration) -> Result<Plan, LabError> {
+    let limit = match request.profile {
+        Profile::Standard => request.budget.or(Some(STANDARD_LIMIT)),
+        Profile::Quick | Profile::Full => request.limit(),
+    };
+    // Programs start twice for the checks before the first window, and 36 MiB go through them.
+    let per_cell = start * 2 + Duration::from_millis(300);
+    let start = match request.profile {
+        // They are held from then on, but on two hosts.
+        Profile::Quick if request.remote.is_none() => Duration::from_millis(20),
+        _ => start,
     };
     // About half of the peers do not pass on the end of a stream.
     let start = start + END / 2;
@@ -297,9 +308,8 @@ fn plan(request: &Request, cells: &[Cell]) -> Result<Plan, LabError> {
     let start = request
         .link
         .map_or(start, |link| start + link.opening() + link.settling());
-    // Programs start twice for the checks before the first window, and 36 MiB go through them.
     let overhead = Overhead {
-        per_cell: Duration::from_millis(500),
+        per_cell,
         per_window: start + Duration::from_millis(15),
     };
     if let Some(preset) = request.preset {

@@ -19,9 +19,6 @@ use crate::workload::{LabError, Prepared, Request};
 /// What a visit has besides its programs, its warm-up and its window: a canary, a sink and a generator.
 const VISIT: Duration = Duration::from_millis(15);
 
-/// How long client and server take until both listen, on two CPUs.
-const START: Duration = Duration::from_millis(100);
-
 /// How many connections are opened and have their first exchange in a second, on two CPUs and with TLS: straight to the sink,
 /// through our engine, and through programs that collect garbage.
 const STRAIGHT: f64 = 25_000.0;
@@ -84,9 +81,13 @@ fn overhead(specs: &[Spec], engines: &[Engine], link: Option<Link>) -> Overhead 
         let over = link.map_or(Duration::ZERO, |link| {
             link.opening() * flights(spec.connections) + link.round_trip() * 4
         });
-        let through = engines.iter().map(|engine| match engine.name() {
-            OURS => (START, THROUGH_OURS),
-            _ => (START, THROUGH_PEERS),
+        let through = engines.iter().map(|engine| {
+            let rate = if engine.name() == OURS {
+                THROUGH_OURS
+            } else {
+                THROUGH_PEERS
+            };
+            (engine.start(&spec.stack), rate)
         });
         for (start, rate) in through.chain([(Duration::ZERO, STRAIGHT)]) {
             let opening = |count: usize| Duration::from_secs_f64(count as f64 / rate);
@@ -139,6 +140,13 @@ mod tests {
         assert_eq!(more.as_millis(), 247 + 39, "{more:?}");
         let both = of(&[flow, hold], None) - of(&[flow], None);
         assert_eq!(both.as_millis(), (more / 2).as_millis());
+        // Our server waits for the next second.
+        let vmess = Spec {
+            stack: Stack::VMESS_AES_TCP,
+            ..flow
+        };
+        let wait = of(&[vmess], None) - of(&[flow], None);
+        assert_eq!(wait.as_millis(), 250, "half of the windows have no server");
         let link: Link = "rtt=100ms".parse().unwrap_or_else(|error| panic!("{error}"));
         assert!(of(&[hold], Some(link)) > of(&[hold], None) + link.opening() * 62);
     }

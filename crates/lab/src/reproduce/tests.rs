@@ -385,6 +385,8 @@ fn an_order_has_places_ties_and_what_agrees() {
         .collect();
     assert_eq!(places, [(2, false), (3, true), (1, false), (4, false)]);
     assert!(found.entries[4].places.is_empty(), "an order of one says nothing");
+    let shown = evaluate(&vless_vmess::RECIPE, &run).rankings;
+    assert_eq!(shown.len(), 1, "the other order has no places here");
     assert_eq!(
         found.agreement,
         [

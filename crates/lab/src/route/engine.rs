@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use super::form;
 use super::kind::Kind;
@@ -12,6 +13,12 @@ use crate::result::Subject;
 
 /// Peers that speak the same protocols.
 pub const PEERS: [&str; 4] = ["xray", "v2ray", "sing-box", "shoes"];
+
+/// How long two programs take to start.
+const START: Duration = Duration::from_millis(100);
+
+/// Our server waits until the second is over in which headers may have been used before it started: half of one on the average.
+const NEXT_SECOND: Duration = Duration::from_millis(500);
 
 /// A program that can be client and server of a route.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -89,6 +96,15 @@ impl Engine {
     /// True if it is a program of the user's, which has a name that no other has.
     pub(crate) fn is_guest(&self) -> bool {
         self.name != OURS && !PEERS.contains(&self.name.as_str())
+    }
+
+    /// How long client and server of a stack take until both listen, on two CPUs.
+    pub(crate) fn start(&self, stack: &Stack) -> Duration {
+        if self.kind == Kind::Sealway && stack.is_timed() {
+            START + NEXT_SECOND
+        } else {
+            START
+        }
     }
 
     /// What it is.

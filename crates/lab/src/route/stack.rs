@@ -378,6 +378,14 @@ impl Stack {
         !matches!(self.protocol, Protocol::None | Protocol::Copy | Protocol::Door)
     }
 
+    /// True if its headers hold a time, by which a server tells those that came before it started.
+    pub(super) const fn is_timed(&self) -> bool {
+        matches!(
+            self.protocol,
+            Protocol::Vmess(_) | Protocol::VmessNone | Protocol::Shadowsocks2022(_)
+        )
+    }
+
     /// True if programs stand between the generator and the sink.
     pub const fn has_programs(&self) -> bool {
         !matches!(self.protocol, Protocol::None)
