@@ -6,10 +6,10 @@ use sealway_lab::report::{json, schema};
 use sealway_lab::result::{Num, RunResult};
 use serde_json::{Value, json};
 
-/// The schema in the documents. `UPDATE_GOLDEN=1` writes it anew, for a person to read before committing.
+/// The schema in the documents. `SEALWAY_UPDATE_GOLDEN=1` writes it anew, for a person to read before committing.
 fn kept() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/result.schema.json");
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+    if std::env::var_os("SEALWAY_UPDATE_GOLDEN").is_some() {
         let text = serde_json::to_string_pretty(&schema::of(&ALL)).unwrap();
         std::fs::write(&path, text + "\n").unwrap();
     }
@@ -35,7 +35,7 @@ pub(crate) fn check(validator: &jsonschema::Validator, run: &RunResult) {
 
 #[test]
 fn the_documents_have_the_schema_of_the_types() {
-    assert_eq!(kept(), schema::of(&ALL), "UPDATE_GOLDEN=1 writes it anew");
+    assert_eq!(kept(), schema::of(&ALL), "SEALWAY_UPDATE_GOLDEN=1 writes it anew");
 }
 
 #[test]

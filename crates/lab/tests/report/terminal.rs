@@ -7,12 +7,12 @@ use sealway_lab::result::{RunResult, Warning};
 
 const FILES: [&str; 2] = ["result.json", "report.html"];
 
-/// Compares with `tests/report/golden/NAME`; `UPDATE_GOLDEN=1` writes it instead, for a person to read before committing.
+/// Compares with `tests/report/golden/NAME`; `SEALWAY_UPDATE_GOLDEN=1` writes it instead, for a person to read before committing.
 pub(crate) fn golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/report/golden")
         .join(name);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+    if std::env::var_os("SEALWAY_UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, text).unwrap();
     }
     let wanted = std::fs::read_to_string(&path).unwrap_or_default();

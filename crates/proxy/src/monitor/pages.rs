@@ -18,7 +18,7 @@ fn sample_name(metric: &Metric) -> String {
 fn reference() -> String {
     let mut out = String::from(
         "# Metrics\n\n\
-         What `/metrics` tells, made from the table that the program itself tells by; `SEALWAY_BLESS=1 cargo test -p sealway-proxy \
+         What `/metrics` tells, made from the table that the program itself tells by; `SEALWAY_UPDATE_GOLDEN=1 cargo test -p sealway-proxy \
          pages` writes it anew, and the dashboard in `packaging/grafana/sealway.json` with it. [The guide](../guide/fleet.md) says how \
          to switch it on.\n\n\
          The text is OpenMetrics 1.0.0, as Prometheus reads it. Numbers that only grow begin at 0 when the process does. Labels are \
@@ -163,13 +163,13 @@ fn kept(name: &str, made: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
         .join(name);
-    if std::env::var_os("SEALWAY_BLESS").is_some() {
+    if std::env::var_os("SEALWAY_UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, made).unwrap();
     }
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         kept == made,
-        "{name} is not what the table says; SEALWAY_BLESS=1 cargo test -p sealway-proxy pages"
+        "{name} is not what the table says; SEALWAY_UPDATE_GOLDEN=1 cargo test -p sealway-proxy pages"
     );
 }
 

@@ -21,7 +21,7 @@ pub fn keys() -> Vec<(&'static str, &'static str)> {
 pub fn reference() -> String {
     let mut out = String::from(
         "# Keys of config.json\n\n\
-         Made from the tables the program itself reads by; `SEALWAY_BLESS=1 cargo test -p sealway-v2ray reference` \
+         Made from the tables the program itself reads by; `SEALWAY_UPDATE_GOLDEN=1 cargo test -p sealway-v2ray reference` \
          writes it anew.\n\n\
          Comments (`//`, `#`, `/* */`) may stand anywhere. Letter case of keys makes no difference. A list of strings \
          may also be one string with commas. `null` is the same as no key, and so is an empty string \

@@ -12,14 +12,14 @@ fn page() -> std::path::PathBuf {
 #[test]
 fn the_reference_page_is_up_to_date() {
     let wanted = reference();
-    if std::env::var_os("SEALWAY_BLESS").is_some() {
+    if std::env::var_os("SEALWAY_UPDATE_GOLDEN").is_some() {
         std::fs::create_dir_all(page().parent().unwrap()).unwrap();
         std::fs::write(page(), &wanted).unwrap();
     }
     let found = std::fs::read_to_string(page()).unwrap_or_default();
     assert!(
         found == wanted,
-        "docs/reference/config.md is out of date; SEALWAY_BLESS=1 cargo test -p sealway-v2ray reference writes it anew"
+        "docs/reference/config.md is out of date; SEALWAY_UPDATE_GOLDEN=1 cargo test -p sealway-v2ray reference writes it anew"
     );
 }
 
