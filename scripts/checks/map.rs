@@ -1,8 +1,10 @@
-//! The map of the modules in ARCHITECTURE.md: made of their `mod` lines and of the first line of their documentation.
+//! The map of the modules in ARCHITECTURE.md: made of their `mod` lines, their floors where the crate has such, and the first
+//! line of their documentation.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use super::modules;
 use super::source::Crate;
 use super::workspace::{Package, TargetKind, Workspace};
 
@@ -35,17 +37,29 @@ fn map(workspace: &Workspace) -> Result<String, String> {
         let (folder, krate) = read(package)?;
         let _ = write!(out, "\n```text\ncrates/{folder}\n");
         let width = krate.top_modules.iter().map(String::len).max().unwrap_or(0);
-        for name in &krate.top_modules {
+        for (floor, name) in ordered(&package.name, &krate.top_modules) {
             let mut modules = krate.modules.iter();
             let Some((_, file)) = modules.find(|(path, _)| path.as_slice() == std::slice::from_ref(name)) else {
                 continue;
             };
-            let _ = writeln!(out, "  {name:width$}  {}", first_line(file)?);
+            let floor = floor.map_or(String::new(), |floor| format!("{floor:2}"));
+            let _ = writeln!(out, "  {floor}  {name:width$}  {}", first_line(file)?);
         }
         out.push_str("```\n");
     }
     out.push('\n');
     Ok(out)
+}
+
+/// Modules with their floors, highest first; those of a crate without floors as they come.
+fn ordered<'a>(package: &str, modules: &'a [String]) -> Vec<(Option<u8>, &'a String)> {
+    let floors = modules::floors_of(package);
+    let mut ordered: Vec<_> = modules
+        .iter()
+        .map(|name| (floors.and_then(|floors| floors.floor(name)), name))
+        .collect();
+    ordered.sort_by_key(|&(floor, _)| std::cmp::Reverse(floor));
+    ordered
 }
 
 /// The folder of a crate and its modules.
@@ -82,6 +96,22 @@ fn sentence(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_highest_floor_comes_first() {
+        let names = ["cpu", "low", "batch"].map(String::from);
+        let of = |package| {
+            ordered(package, &names)
+                .into_iter()
+                .map(|(floor, name)| (floor, name.as_str()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            of("sealway-aead"),
+            [(Some(5), "batch"), (Some(1), "cpu"), (Some(0), "low")]
+        );
+        assert_eq!(of("sealway-lab"), [(None, "cpu"), (None, "low"), (None, "batch")]);
+    }
 
     #[test]
     fn the_first_sentence_is_taken() {
