@@ -182,7 +182,12 @@ impl Schedule for NoKeys {
 /// Our record layer and the peer's after a handshake, by the first byte of an input, and whether it was one of TLS 1.3.
 fn records_after(first: u8) -> (Records, Records, bool) {
     if first & 3 == 3 {
-        let keys = Keys::new(Suite::Aes128Gcm, &[7; 16], [2; 12], 0).unwrap();
+        // Only the first sends a part of its nonces with every record.
+        let suite = match first & 4 {
+            0 => Suite::Aes128Gcm,
+            _ => Suite::ChaCha20Poly1305,
+        };
+        let keys = Keys::new(suite, &[7_u8; 32][..suite.key_len()], [2; 12], 0).unwrap();
         let [ours, peer] = [(); 2].map(|()| Records::new(Version::Tls12, &keys, &keys, Box::new(NoKeys)).unwrap());
         return (ours, peer, false);
     }
