@@ -248,7 +248,7 @@ impl Lists {
     /// The addresses that one of the conditions holds for.
     ///
     /// # Errors
-    /// [`Error::Config`] with the place of the condition that makes no set.
+    /// [`Error::Config`] with the place of a list that cannot be had.
     pub(crate) fn addresses(&self, conditions: &[IpMatch]) -> Result<Addresses, Error> {
         addresses::build(conditions, self.current(), |list| self.number(Kind::Networks, list))
     }
