@@ -1,5 +1,6 @@
 //! `tlsSettings.certificates`.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -70,12 +71,22 @@ impl Decode for Lines {
 }
 
 /// Where PEM text is found.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Eq, PartialEq)]
 pub enum Pem {
     /// In this file.
     File(PathBuf),
     /// Here.
     Inline(String),
+}
+
+/// Does not show the text, which may be a private key.
+impl fmt::Debug for Pem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pem::File(path) => f.debug_tuple("File").field(path).finish(),
+            Pem::Inline(_) => f.write_str("Inline(..)"),
+        }
+    }
 }
 
 /// A certificate, and its key where its use needs one.
