@@ -27,7 +27,7 @@ pub use describe::{How, Quartiles, Summary, mad, median, order_statistics_interv
 pub use metric::{Better, MetricKind, is_judged};
 pub use overview::{Discoveries, Overview, benjamini_hochberg, confirm, overview};
 pub use random::SplitMix64;
-pub use ratio::{QUICK_MARGIN, Rules, Verdict, log_ratios, ratio, smallest_detectable, unpaired};
+pub use ratio::{MIN_RANGE_ROUNDS, QUICK_MARGIN, Rules, Verdict, log_ratios, ratio, smallest_detectable, unpaired};
 pub use shape::{DRIFT_LIMIT, Mode, Spread, drift, flags, outliers, two_modes};
 pub use signed_rank::{MAX_ROUNDS, hodges_lehmann, signed_rank_coverage, signed_rank_interval, signed_rank_p};
 

@@ -4,7 +4,7 @@ use super::rank::{ROUNDS_FOR_INTERVAL, rankable};
 use super::{Calm, list};
 use crate::format::{count, times};
 use crate::result::ResultRow;
-use crate::stats::{Better, QUICK_MARGIN, Rules, ratio};
+use crate::stats::{Better, MIN_RANGE_ROUNDS as LEAST_ROUNDS, QUICK_MARGIN, Rules, ratio};
 
 /// How sure a claim is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -22,9 +22,6 @@ pub enum Grade {
 /// The scale, in words.
 pub(crate) const SCALE: &str = "clear; likely (noisy figures or a disturbed run); tie (no difference); not decided (too few rounds, or \
                                 they disagree)";
-
-/// Rounds below which nothing is decided.
-const LEAST_ROUNDS: usize = 3;
 
 impl Grade {
     /// What a verdict of [`ratio`] is worth.
@@ -121,7 +118,7 @@ impl Lead {
             low,
             high,
             rounds,
-            apart: found.verdict == "faster" || (rounds < LEAST_ROUNDS && low > 1.0 + QUICK_MARGIN),
+            apart: found.verdict == "faster" || would_lead(low, rounds),
             grade: Grade::of(&found.verdict, shaky),
         }
     }
@@ -132,10 +129,17 @@ impl Lead {
     }
 }
 
+/// Whether a lead of at least `low` would count if there were rounds enough.
+pub(super) fn would_lead(low: f64, rounds: usize) -> bool {
+    rounds < LEAST_ROUNDS && low > 1.0 + QUICK_MARGIN
+}
+
 /// Two ends of a lead and the rounds that it rests on, with the rule where that decides nothing.
 pub(super) fn basis((low, high): (f64, f64), rounds: usize, grade: Grade) -> String {
+    let beyond = low > 1.0 + QUICK_MARGIN || high < 1.0 / (1.0 + QUICK_MARGIN);
     let rule = match (grade, rounds) {
         (Grade::Undecided, ..LEAST_ROUNDS) => "; fewer than 3 rounds decide nothing",
+        (Grade::Undecided, ..6) if beyond => "; one of the figures may not be ranked",
         (Grade::Undecided, ..6) => "; with fewer than 6 rounds, only leads over 20 % count",
         _ => "",
     };
@@ -162,7 +166,14 @@ impl<'a> Choice<'a> {
     /// Of rows with the same metric, the best first; `None` for fewer than two.
     pub(crate) fn of(rows: &[&'a ResultRow]) -> Option<Choice<'a>> {
         let [best, others @ ..] = rows else { return None };
-        let leads = others.iter().map(|row| (*row, Lead::between(best, row)));
+        let leads = others.iter().map(|row| {
+            let mut lead = Lead::between(best, row);
+            // Ahead by its figure and behind round by round: that decides nothing.
+            if !lead.apart && matches!(lead.grade, Grade::Clear | Grade::Likely) {
+                lead.grade = Grade::Undecided;
+            }
+            (*row, lead)
+        });
         let (apart, tied): (Vec<_>, Vec<_>) = leads.partition(|(_, lead)| lead.apart);
         (!others.is_empty()).then(|| Choice {
             best,
@@ -295,7 +306,14 @@ mod tests {
         c.flags.push("noisy".to_owned());
         assert_eq!(Lead::between(&a, &c).grade, Grade::Likely);
         c.flags.push("unusable".to_owned());
-        assert_eq!(Lead::between(&a, &c).grade, Grade::Undecided);
+        let lead = Lead::between(&a, &c);
+        assert_eq!(
+            (lead.grade, lead.basis().as_str()),
+            (
+                Grade::Undecided,
+                "3.00x to 3.00x in 3 rounds; one of the figures may not be ranked"
+            )
+        );
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The first screen of a report: which, by how much, how sure.
 
 use super::Calm;
-use super::choice::{Choice, Grade, basis, shaky};
-use super::rank::{Speed, speed};
+use super::choice::{Choice, Grade, basis, shaky, would_lead};
+use super::rank::{Speed, rankable, speed};
 use crate::format::times;
 use crate::result::{Case, ResultRow, RunResult};
 
@@ -69,11 +69,21 @@ impl Headline {
     /// The same with the lead of a row over the other of its ratio; `over` says of a name what the lead over it is.
     #[must_use]
     pub fn ahead(mut self, run: &RunResult, row: &ResultRow, over: impl Fn(&str) -> String) -> Headline {
-        if let Some(speed) = speed(row) {
-            self.lead = times(speed.estimate);
-            self.lead_note = over(speed.to);
-            self.stands(run, row, &speed);
+        match speed(row) {
+            Some(speed) => {
+                self.lead = times(speed.estimate);
+                self.lead_note = over(speed.to);
+                self.stands(run, row, &speed);
+            }
+            None => self = self.alone(row),
         }
+        self
+    }
+
+    /// The same resting on a row that stands to no other.
+    #[must_use]
+    pub(crate) fn alone(mut self, row: &ResultRow) -> Headline {
+        self.rests_on.push((row.case.clone(), row.subject.clone()));
         self
     }
 
@@ -86,13 +96,18 @@ impl Headline {
             return self.ahead(run, row, over);
         };
         let theirs = speed.to;
-        let (first, speed) = match speed.verdict {
-            "slower" => (theirs, speed.turned(ours)),
-            _ => (ours.as_str(), speed),
+        let few = rounds(run, row);
+        let ranked = both(run, row).all(rankable);
+        let would_lead = |speed: &Speed<'_>| ranked && would_lead(speed.low, few);
+        let turned = speed.turned(ours);
+        let (first, speed, apart) = if speed.verdict == "slower" || would_lead(&turned) {
+            (theirs, turned, true)
+        } else {
+            (ours.as_str(), speed, speed.verdict == "faster" || would_lead(&speed))
         };
         let second = speed.to;
         let lead = times(speed.estimate);
-        if matches!(speed.verdict, "faster" | "slower") {
+        if apart {
             first.clone_into(&mut self.which);
             (self.lead, self.lead_note) = (lead, over(second));
         } else {
@@ -109,7 +124,7 @@ impl Headline {
         let pair = pair(row).map(|subject| (row.case.clone(), subject.to_owned()));
         self.rests_on.extend(pair);
         let grade = grade(run, row);
-        self.claims(run, grade, basis((speed.low, speed.high), row.rounds as usize, grade));
+        self.claims(run, grade, basis((speed.low, speed.high), rounds(run, row), grade));
     }
 
     /// The same with a choice between several; `over` says of a name what the lead over it is.
@@ -142,11 +157,71 @@ fn pair(row: &ResultRow) -> impl Iterator<Item = &str> {
     std::iter::once(row.subject.as_str()).chain(other)
 }
 
-/// How sure the ratio of a row is, by its verdict and the noise of both rows.
-pub(crate) fn grade(run: &RunResult, row: &ResultRow) -> Grade {
-    let beside = |other: &&ResultRow| {
+/// A row, and that of the other of its ratio.
+fn both<'a>(run: &'a RunResult, row: &'a ResultRow) -> impl Iterator<Item = &'a ResultRow> {
+    let of_pair = move |other: &&ResultRow| {
         other.case == row.case && other.metric == row.metric && pair(row).any(|name| name == other.subject)
     };
-    let restless = run.results.iter().filter(beside).any(shaky);
+    run.results.iter().filter(of_pair)
+}
+
+/// The rounds that a row and the other of its ratio have both.
+fn rounds(run: &RunResult, row: &ResultRow) -> usize {
+    let least = both(run, row).map(|row| row.rounds).min();
+    least.unwrap_or(row.rounds) as usize
+}
+
+/// How sure the ratio of a row is, by its verdict and the noise of both rows.
+pub(crate) fn grade(run: &RunResult, row: &ResultRow) -> Grade {
+    let restless = both(run, row).any(shaky);
     Grade::of(speed(row).map_or("", |speed| speed.verdict), restless)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::{Better, Rules, ratio};
+    use crate::store::tests::run;
+
+    /// The first two rounds of a run, with the ratio of ours to the other.
+    fn two_rounds(ours: f64, ring: f64) -> RunResult {
+        let mut run = run(1, ours, ring);
+        for row in &mut run.results {
+            row.values.truncate(2);
+            row.rounds = 2;
+        }
+        let values = |row: &ResultRow| row.values.iter().map(|value| value.get()).collect::<Vec<f64>>();
+        let [ours, theirs] = [0, 1].map(|place: usize| values(&run.results[place]));
+        run.results[0].ratio = Some(ratio("ring", &ours, &theirs, Better::Higher, Rules::of("throughput")));
+        run
+    }
+
+    fn told(run: &RunResult) -> Headline {
+        let headline = Headline::new("So it is.".to_owned(), "", "", "alone");
+        headline.between(run, &run.results[0], |name| format!("over {name}"))
+    }
+
+    #[test]
+    fn two_rounds_show_who_leads_and_decide_nothing() {
+        for (ours, ring, first, second) in [(3.0, 1.0, "sealway", "ring"), (1.0, 3.0, "ring", "sealway")] {
+            let found = told(&two_rounds(ours, ring));
+            assert_eq!(
+                (found.which.as_str(), found.lead_note, found.sure),
+                (first, format!("over {second}"), Some(Grade::Undecided))
+            );
+            let note = found.sure_note;
+            assert!(note.ends_with(" in 2 rounds; fewer than 3 rounds decide nothing"), "{note}");
+        }
+        // A figure that may not be ranked leads nobody.
+        let mut run = two_rounds(3.0, 1.0);
+        run.results[1].flags.push("unusable".to_owned());
+        assert_eq!(told(&run).which, "sealway or ring");
+    }
+
+    #[test]
+    fn an_answer_without_a_peer_rests_on_its_own_row() {
+        let found = told(&run(1, 3.0, 1.0));
+        assert_eq!((found.which.as_str(), found.sure), ("sealway", None));
+        assert_eq!(found.rests_on.len(), 1);
+    }
 }

@@ -1,12 +1,10 @@
 //! Which of several rows is best, and what may be said of two.
 
 use crate::result::ResultRow;
-use crate::stats::Verdict;
+use crate::stats::{QUICK_MARGIN, Verdict};
 
 /// Differences below this are never called a win: 1 %.
 pub const MARGIN: f64 = 0.01;
-/// With fewer than six rounds no 95 % interval exists, and only differences of 20 % are named.
-const MARGIN_FEW: f64 = 0.20;
 /// Rounds from which an interval can reach 95 %.
 pub const ROUNDS_FOR_INTERVAL: u32 = 6;
 
@@ -153,7 +151,7 @@ fn margin(rounds: u32) -> f64 {
     if rounds >= ROUNDS_FOR_INTERVAL {
         MARGIN
     } else {
-        MARGIN_FEW
+        QUICK_MARGIN
     }
 }
 

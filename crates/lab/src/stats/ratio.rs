@@ -9,7 +9,7 @@ use crate::result::{Num, Ratio};
 pub const QUICK_MARGIN: f64 = 0.20;
 
 /// Rounds below which a plain range names no winner: two rounds agree by chance too often.
-const MIN_RANGE_ROUNDS: usize = 3;
+pub const MIN_RANGE_ROUNDS: usize = 3;
 
 /// Who won.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]

@@ -3,13 +3,10 @@
 use crate::lens::choice::Lead;
 use crate::lens::rank::{ahead, rankable};
 use crate::result::ResultRow;
-use crate::stats::median;
+use crate::stats::{MIN_RANGE_ROUNDS, median};
 
 /// The subject a recommendation is for: what the user will run.
 pub(crate) const OURS: &str = "sealway";
-
-/// Rounds below which nothing is called better.
-const LEAST_ROUNDS: u32 = 3;
 
 /// The rows of which `wanted` is true and whose figures mean something, those with the largest figure first.
 pub(crate) fn largest(rows: &[ResultRow], wanted: impl Fn(&ResultRow) -> bool) -> Vec<usize> {
@@ -28,11 +25,11 @@ pub(crate) fn places<'a>(rows: &'a [ResultRow], of: impl IntoIterator<Item = &'a
 
 /// Whether a row may be ranked, and has the rounds to be.
 pub(crate) fn usable(row: &ResultRow) -> bool {
-    rankable(row) && row.rounds >= LEAST_ROUNDS
+    rankable(row) && row.rounds as usize >= MIN_RANGE_ROUNDS
 }
 
-/// What a choice must say of the rows that it passed over: those of which `wanted` is true and that may not be ranked, by
-/// `name`, and whether the chart beside it shows one of them ahead of the chosen.
+/// What a choice must say of the rows that it passed over: those of which `wanted` is true and that may not be ranked or have
+/// too few rounds, by `name`, and whether the chart beside it shows one of them ahead of the chosen.
 pub(crate) struct PassedOver {
     pub(crate) names: Vec<String>,
     pub(crate) ahead: bool,
@@ -58,7 +55,7 @@ impl PassedOver {
             return String::new();
         }
         let rest = if self.ahead { "; one of them looks better" } else { "" };
-        format!(" Too unsteady to rank: {}{rest}.", self.names.join(", "))
+        format!(" Not ranked: {}{rest}.", self.names.join(", "))
     }
 
     /// How sure the choice is then: not known where it may be one of those.
@@ -102,13 +99,10 @@ mod tests {
         assert_eq!(largest(&rows, |_| true), [1, 0]);
         let name = |row: &ResultRow| row.subject.clone();
         let passed = PassedOver::of(&rows[..3], &rows[0], |_| true, name);
-        assert_eq!(passed.sentence(), " Too unsteady to rank: c.");
+        assert_eq!(passed.sentence(), " Not ranked: c.");
         assert_eq!(passed.confidence("clear"), "clear");
         let passed = PassedOver::of(&rows, &rows[0], |_| true, name);
-        assert_eq!(
-            passed.sentence(),
-            " Too unsteady to rank: c, d; one of them looks better."
-        );
+        assert_eq!(passed.sentence(), " Not ranked: c, d; one of them looks better.");
         assert_eq!(passed.confidence("clear"), "unknown");
         let passed = PassedOver::of(&rows[..2], &rows[0], |_| true, name);
         assert_eq!((passed.sentence().as_str(), passed.confidence("tie")), ("", "tie"));
