@@ -1,5 +1,7 @@
 //! How calm the machine was while the windows behind a claim ran.
 
+use std::collections::BTreeSet;
+
 use crate::result::{Case, ResultRow, RunResult, Window};
 
 /// Marks of windows in which something else had a part in the figures.
@@ -28,24 +30,25 @@ pub(crate) struct Calm {
 impl Calm {
     /// Of the windows of these cases and subjects.
     pub(crate) fn of(run: &RunResult, rests_on: &[(Case, String)]) -> Calm {
+        Calm::behind(run, rests_on.iter().map(|(case, subject)| (case, subject.as_str())))
+    }
+
+    /// Of the windows of these rows.
+    pub(crate) fn of_rows<'a>(run: &'a RunResult, rows: impl Iterator<Item = &'a ResultRow>) -> Calm {
+        Calm::behind(run, rows.map(|row| (&row.case, row.subject.as_str())))
+    }
+
+    fn behind<'a>(run: &'a RunResult, claims: impl Iterator<Item = (&'a Case, &'a str)>) -> Calm {
+        let claims: BTreeSet<(&Case, &str)> = claims.collect();
         let has = |window: &Window, mark: &str| window.marks.iter().any(|found| found == mark);
-        let behind = |window: &&Window| {
-            let mut rests_on = rests_on.iter();
-            !has(window, "superseded")
-                && rests_on.any(|(case, subject)| *case == window.case && *subject == window.subject)
-        };
+        let behind =
+            |window: &&Window| !has(window, "superseded") && claims.contains(&(&window.case, window.subject.as_str()));
         let mut calm = Calm::default();
         for window in run.windows.iter().filter(behind) {
             calm.windows += 1;
             calm.marked += usize::from(DISTURBED.iter().any(|mark| has(window, mark)));
         }
         calm
-    }
-
-    /// Of the windows of these rows.
-    pub(crate) fn of_rows<'a>(run: &RunResult, rows: impl Iterator<Item = &'a ResultRow>) -> Calm {
-        let rests_on: Vec<(Case, String)> = rows.map(|row| (row.case.clone(), row.subject.clone())).collect();
-        Calm::of(run, &rests_on)
     }
 
     /// Whether so many were disturbed that the claim cannot be clear.

@@ -210,7 +210,10 @@ mod tests {
                 (first, format!("over {second}"), Some(Grade::Undecided))
             );
             let note = found.sure_note;
-            assert!(note.ends_with(" in 2 rounds; fewer than 3 rounds decide nothing"), "{note}");
+            assert!(
+                note.ends_with(" in 2 rounds; fewer than 3 rounds decide nothing"),
+                "{note}"
+            );
         }
         // A figure that may not be ranked leads nobody.
         let mut run = two_rounds(3.0, 1.0);

@@ -191,8 +191,9 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
         .detail(detail)
         .choice(run, &choice, name, over);
     // Less sure than its figures where one that may not be ranked looks better.
-    if Grade::read(&item.confidence) == Grade::Undecided {
+    if Grade::read(&item.confidence) == Grade::Undecided && headline.sure != Some(Grade::Undecided) {
         headline.sure = Some(Grade::Undecided);
+        headline.sure_note += "; one that may not be ranked looks better";
     }
     let calm = Calm::of_rows(run, scope.rows.iter().copied().filter(|other| other.case == row.case));
     headline.programs = speed(row).map_or_else(String::new, |speed| {
