@@ -3,6 +3,7 @@
 use super::definition::{MANY, Spec};
 use super::{LOOPBACK, PEERS};
 use crate::format::{sig3_or, times};
+use crate::lens::choice::{Choice, Lead};
 use crate::result::{Recommendation, ResultRow};
 use crate::workload::advice::{OURS, compare, largest, usable};
 use crate::workload::batch::Op;
@@ -29,32 +30,31 @@ fn million(row: &ResultRow) -> String {
 fn connections(rows: &[ResultRow]) -> Option<Recommendation> {
     let case = Spec::mix(Op::Pair, super::definition::BATCH).case();
     let found = largest(rows, |row| row.metric == "rate" && row.case == case);
-    let [best, ref others @ ..] = found[..] else {
-        return None;
-    };
-    let next = *others.first()?;
-    let choice = match rows[best].subject.as_str() {
+    let ranked: Vec<&ResultRow> = found.iter().map(|&i| &rows[i]).collect();
+    let choice = Choice::of(&ranked)?;
+    let [best, others @ ..] = &ranked[..] else { return None };
+    let name = |row: &ResultRow| match row.subject.as_str() {
         OURS => "BatchTransport".to_owned(),
         SINGLE => "PacketSealer and PacketOpener".to_owned(),
         name => name.to_owned(),
     };
     let against: Vec<String> = others
         .iter()
-        .map(|&i| {
-            let (ratio, _) = compare(&rows[best], &rows[i]);
-            format!("{} {} ({})", times(ratio), rows[i].subject, million(&rows[i]))
+        .map(|row| {
+            let ratio = Lead::between(best, row).estimate;
+            format!("{} {} ({})", times(ratio), row.subject, million(row))
         })
         .collect();
     Some(Recommendation {
         scenario: "bip324-connections".to_owned(),
-        choice,
+        choice: choice.names(name),
         reason: format!(
             "{} pairs a second, each a packet sealed and opened, on {MANY} connections and one core: {}.",
-            million(&rows[best]),
+            million(best),
             against.join(", ")
         ),
-        because: found.clone(),
-        confidence: compare(&rows[best], &rows[next]).1.to_owned(),
+        confidence: choice.grade().stored().to_owned(),
+        because: found,
     })
 }
 

@@ -159,7 +159,12 @@ fn server(figures: &Figures<'_>, cpu: &Cpu) -> Option<Recommendation> {
         scenario: "server".to_owned(),
         choice: choice.as_ref().map_or_else(|| name(best), |choice| choice.names(name)),
         reason,
-        because: places(figures.rows, rows.iter().copied()),
+        because: places(
+            figures.rows,
+            choice
+                .as_ref()
+                .map_or_else(|| vec![*best], |choice| choice.rows().collect()),
+        ),
         confidence: choice
             .map_or(Grade::Undecided, |choice| choice.grade())
             .stored()
