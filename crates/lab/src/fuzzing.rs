@@ -119,6 +119,7 @@ fn compared(old: &RunResult, new: &RunResult) {
             let _ = (found.ending(true), written(&found));
             let text = found.render(&catalogue::ALL);
             assert!(text.is_ascii() && text.lines().all(|line| line.len() <= 80), "{text}");
+            assert!(found.page(&catalogue::ALL).contains("</html>"));
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }

@@ -119,7 +119,10 @@ impl Target {
 /// The target of `--html` beside an answer on standard output, which is JSON with `json`.
 pub(crate) fn page_target(html: Option<&Path>, json: bool) -> Result<Option<Target>, Problem> {
     let target = html.map(|path| Target::check("--html", path)).transpose()?;
-    apart(json.then_some(&Target::Stdout), target.as_ref())?;
+    if json && target == Some(Target::Stdout) {
+        let what = "--json and --html cannot both go to standard output";
+        return Err(Problem::new(Exit::Usage, what).hint("give --html a file name"));
+    }
     Ok(target)
 }
 

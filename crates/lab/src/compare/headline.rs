@@ -54,7 +54,7 @@ pub(super) fn headline(
     let (faster, slower) = (count(Verdict::Faster), count(Verdict::Slower));
     let (same, unknown) = (count(Verdict::Same), count(Verdict::Unknown));
     let changed = faster + slower;
-    let counts = format!("{slower} slower, {faster} faster, {same} the same, {unknown} unknown");
+    let counts = format!("{slower} slower, {faster} faster, {same} the same, {unknown} not decided");
     let moved = if absolutes { control_moved(controls) } else { None };
     let one_way = changed >= MIN_CHANGED && faster.max(slower) as f64 > ONE_WAY * changed as f64;
     let (kind, text) = match (&moved, changed) {

@@ -15,7 +15,7 @@ const LABEL: usize = 35;
 /// What the columns of the tables mean.
 const KEY: &str = "own, control: change of the absolute figure. ratio: change of the figure over the control, which the verdict \
                    rests on. sees: smallest change of the ratio that these rounds would show. limit: change from which a row \
-                   is not the same.";
+                   is not the same. unknown: not decided, which does not mean the same.";
 
 pub(super) fn render(comparison: &Comparison, catalogue: &Catalogue) -> String {
     let mut out = String::new();

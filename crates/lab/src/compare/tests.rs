@@ -103,7 +103,7 @@ fn equal_runs_are_the_same() {
     assert_eq!(found.headline.kind, HeadlineKind::Same);
     assert_eq!(
         found.headline.text,
-        "Nothing changed against the control: 0 slower, 0 faster, 6 the same, 0 unknown."
+        "Nothing changed against the control: 0 slower, 0 faster, 6 the same, 0 not decided."
     );
     assert_eq!(
         (found.rows.len(), found.controls.len(), found.unmatched.len()),
