@@ -2,8 +2,9 @@
 //!
 //! The kernel looks for every name before it makes it, and says nothing of what it is about to do. Where this end makes several files, the
 //! whole directory is asked for once; a name that is in it neither as it stands nor in another spelling is not there. That holds as long as
-//! names are kept anyway, and until news tell of the directory. What this end makes meanwhile is added. Elsewhere the owner is asked for
-//! each name: a program that has been told of a new file finds it, though the news of it may still be on their way.
+//! names are kept anyway, until news tell of the directory, and until this end gets a lock or makes a file that is one. What this end makes
+//! meanwhile is added. Elsewhere the owner is asked for each name: a program that has been told of a new file finds it, though the news of
+//! it may still be on their way.
 //!
 //! Whether a name is new is decided by the owner alone: who was told that it is not there makes it by a call that says so if it is.
 
@@ -28,6 +29,12 @@ const NAMES: usize = 2 * MAX_PAGE;
 
 /// Ends of names by which SQLite finds what a program has left behind that died: whoever misses one loses data, so the owner is asked.
 const JOURNALS: [&[u8]; 2] = [b"-journal", b"-wal"];
+
+/// What stands in names of its journals of several databases, before digits.
+const SUPER_JOURNAL: &[u8] = b"-mj";
+
+/// The end of names that programs make to keep others out: whoever has made one must find what the last one left.
+const LOCK: &[u8] = b"lock";
 
 /// See the module.
 pub(super) struct Absent {
@@ -66,6 +73,11 @@ impl Directory {
             known: None,
             saved: (0, 0),
         }
+    }
+
+    /// Nothing is known of its names, nor will be by what is being asked.
+    fn doubt(&mut self) {
+        (self.known, self.asking) = (None, None);
     }
 
     /// Counts what is made, of late.
@@ -148,6 +160,9 @@ impl Absent {
             return;
         }
         let mut directories = lock(&self.directories);
+        if name.ends_with(LOCK) {
+            directories.values_mut().for_each(Directory::doubt);
+        }
         if directories.len() >= DIRECTORIES && !directories.contains_key(&directory) {
             directories.clear();
         }
@@ -163,20 +178,20 @@ impl Absent {
                 of.known.take_if(|known| known.names.len() > NAMES);
                 of.asking.take_if(|(_, names)| names.len() > NAMES);
             }
-            None => (of.known, of.asking) = (None, None),
+            None => of.doubt(),
         }
     }
 
     /// Something may have happened to the names of a directory.
     pub(super) fn doubt(&self, directory: u64) {
         if let Some(of) = lock(&self.directories).get_mut(&directory) {
-            (of.known, of.asking) = (None, None);
+            of.doubt();
         }
     }
 
     /// The same of all.
     pub(super) fn doubt_all(&self) {
-        lock(&self.directories).clear();
+        lock(&self.directories).values_mut().for_each(Directory::doubt);
     }
 }
 
@@ -191,7 +206,8 @@ fn folded(name: &[u8]) -> Option<Box<[u8]>> {
 fn is_plain(name: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-+,@=#".contains(byte);
     let ends = name.first() != Some(&b'.') && name.last() != Some(&b'.');
-    let journal = JOURNALS.iter().any(|end| name.ends_with(end));
+    let journal = JOURNALS.iter().any(|end| name.ends_with(end))
+        || name.windows(SUPER_JOURNAL.len()).any(|part| part == SUPER_JOURNAL);
     ends && !journal && name.iter().all(plain)
 }
 
@@ -259,6 +275,7 @@ mod tests {
             "stream:name",
             "main.db-journal",
             "main.db-wal",
+            "main.db-mj0A1B2C9D3",
             "\u{212a}",
         ];
         for name in asked {
@@ -289,7 +306,12 @@ mod tests {
     #[test]
     fn news_end_what_is_known_and_what_is_being_asked() {
         let now = Instant::now();
-        let ends: [fn(&Absent); 2] = [|absent| absent.doubt(7), Absent::doubt_all];
+        let ends: [fn(&Absent); 3] = [
+            |absent| absent.doubt(7),
+            Absent::doubt_all,
+            // Whoever has a lock finds what was done under it, though the news of that come later.
+            |absent| absent.made(8, b"index.lock", Instant::now()),
+        ];
         for end in ends {
             let absent = known(&[], now);
             assert!(absent.is_known(7, b"a", now));
