@@ -3,7 +3,6 @@
 
 mod common;
 mod contain;
-mod disks;
 mod endings;
 mod entries;
 mod holes;

@@ -12,7 +12,9 @@ fn a_direct_path_that_falls_silent_is_left_for_the_relay_and_nothing_is_lost() {
     let (at, source) = (mounted.at.path().to_owned(), mounted.served.folder.path().to_owned());
     let large = content(16 << 20, 7);
     fs::write(source.join("large"), &large).unwrap();
-    mounted.beside[0].silence = Duration::from_millis(200);
+    for end in &mut mounted.beside {
+        end.silence = Duration::from_millis(200);
+    }
     let (listener, address) = listen();
     let forwarder = Forwarder::to(address);
     let (mut near, mut far) = lines_by(&[DIRECT], listener, forwarder.address);

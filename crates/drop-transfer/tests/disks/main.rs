@@ -1,4 +1,10 @@
-//! Disks that are full, and folders that are other disks.
+//! Disks that are full, and folders that are other disks. By itself, as it starts programs: between fork and exec a child holds
+//! the locks of every journal that its parent has open.
+#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
+
+#[allow(dead_code)]
+#[path = "../transfer/common.rs"]
+mod common;
 
 use std::fs::{self, File};
 use std::ops::Range;
@@ -11,7 +17,7 @@ use sealway_drop::fault::{Failure, Fault};
 use sealway_drop_transfer::dest::{Admission, Destination, Error, Options, Skip, StagedFile, Staging};
 use sealway_drop_transfer::entry::Entry;
 
-use crate::common::{self, directory, file, names, staging};
+use common::{directory, file, names, staging};
 
 /// One test at a time: a program that one of them starts has, for a moment, the locks that the others hold.
 fn turn() -> MutexGuard<'static, ()> {
