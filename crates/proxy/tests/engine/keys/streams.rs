@@ -161,8 +161,8 @@ pub(super) const GROUPS: &[Group] = &[
     ("tlsSettings.certificates[]", r#"{OUT,"inbounds":[{"port":1,"protocol":"socks","streamSettings":{"security":"tls","tlsSettings":{"certificates":[PEM,{$}]}}}]}"#, &[
         ("certificateFile", r#""certificateFile":"c","keyFile":"k""#, r#""certificateFile":"d","keyFile":"k""#, Applied),
         ("keyFile", r#""certificateFile":"c","keyFile":"k""#, r#""certificateFile":"c","keyFile":"l""#, Applied),
-        ("certificate", r#""certificate":["c"],"keyFile":"k""#, r#""certificate":["d"],"keyFile":"k""#, Applied),
-        ("key", r#""certificateFile":"c","key":["k"]"#, r#""certificateFile":"c","key":["l"]"#, Applied),
+        ("certificate", r#""certificate":["c"],"keyFile":"k""#, r#""certificate":["de"],"keyFile":"k""#, Applied),
+        ("key", r#""certificateFile":"c","key":["k"]"#, r#""certificateFile":"c","key":["lm"]"#, Applied),
         ("usage", r#""certificateFile":"c","keyFile":"k""#, r#""certificateFile":"c","keyFile":"k","usage":"verify""#, Named),
         ("ocspStapling", r#""certificateFile":"c","keyFile":"k""#, r#""certificateFile":"c","keyFile":"k","ocspStapling":60"#, Named),
         ("oneTimeLoading", r#""certificateFile":"c","keyFile":"k""#, r#""certificateFile":"c","keyFile":"k","oneTimeLoading":true"#, Applied)]),

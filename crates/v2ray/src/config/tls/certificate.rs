@@ -79,12 +79,12 @@ pub enum Pem {
     Inline(String),
 }
 
-/// Does not show the text, which may be a private key.
+/// Shows how long the text is, and not the text, which may be a private key.
 impl fmt::Debug for Pem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Pem::File(path) => f.debug_tuple("File").field(path).finish(),
-            Pem::Inline(_) => f.write_str("Inline(..)"),
+            Pem::Inline(text) => write!(f, "Inline({} bytes)", text.len()),
         }
     }
 }
