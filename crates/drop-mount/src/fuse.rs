@@ -9,7 +9,6 @@
 //!   the version that it was told. Where the kernel reads a local copy by itself ([`CopiesBy::Kernel`]), it sees what it
 //!   opened.
 
-mod absent;
 mod change;
 mod copies;
 mod core;

@@ -68,17 +68,6 @@ impl Core {
         self.steady(thread, |call| self.tree.change(change, call))
     }
 
-    /// A change that makes this name, or gives it to something else.
-    fn change_name(&self, thread: u32, at: &NewName, change: &Change) -> Result<Changed, TreeError> {
-        let changed = self.change(thread, change);
-        match changed {
-            Ok(_) => self.absent.made(at.parent, &at.name, Instant::now()),
-            // It may have been done all the same.
-            Err(_) => self.absent.doubt(at.parent),
-        }
-        changed
-    }
-
     /// What this end has changed is like that now. The kernel knows it already.
     pub(super) fn own(&self, ino: u64, attr: &Attr) {
         let mut nodes = self.nodes();
@@ -187,7 +176,7 @@ impl Core {
             create: Some(mode & 0o777),
             ..how_of(flags)
         };
-        let opened = self.change_name(thread, at, &Change::Open(path.clone(), how))?;
+        let opened = self.change(thread, &Change::Open(path.clone(), how))?;
         let (opened, _): (Opened, u64) = opened.opened()?;
         let shown = self.made(at, &opened.attr);
         let fh = self.files.insert(shown.ino.0, &opened, Source::Peer(None));
@@ -206,7 +195,7 @@ impl Core {
             exclusive: true,
             ..OpenHow::default()
         };
-        let opened = self.change_name(thread, at, &Change::Open(at.path(self)?, how))?;
+        let opened = self.change(thread, &Change::Open(at.path(self)?, how))?;
         let (opened, _) = opened.opened()?;
         self.tree.close(opened.handle);
         Ok(self.made(at, &opened.attr))
@@ -219,7 +208,7 @@ impl Core {
         at: &NewName,
         change: impl FnOnce(TreePath) -> Change,
     ) -> Result<FileAttr, TreeError> {
-        let attr = self.change_name(thread, at, &change(at.path(self)?))?.attr()?;
+        let attr = self.change(thread, &change(at.path(self)?))?.attr()?;
         Ok(self.made(at, &attr))
     }
 
@@ -253,7 +242,7 @@ impl Core {
             RenameFlags::RENAME_EXCHANGE => RenameHow::Exchange,
             _ => return Err(TreeError::Invalid("no such way to rename")),
         };
-        self.change_name(thread, to, &Change::Rename(from.path(self)?, to.path(self)?, how))?;
+        self.change(thread, &Change::Rename(from.path(self)?, to.path(self)?, how))?;
         let (from, to) = ((from.parent, &*from.name), (to.parent, &*to.name));
         self.nodes().rename(from, to, how == RenameHow::Exchange);
         Ok(())

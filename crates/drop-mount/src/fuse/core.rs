@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use fuser::{BackingId, Errno, FileAttr, FileHandle, FileType, FopenFlags, INodeNo, Notifier, ReplyOpen};
 
-use super::absent::Absent;
 use super::copies::{Copies, Source};
 use super::dirs::Dir;
 use super::files::Files;
@@ -19,7 +18,7 @@ use super::waiters::Calls;
 use super::writes::Writes;
 use super::{MountOptions, errno};
 use crate::bulk::pool::Pool as Buffers;
-use crate::tree::{Attr, Call, Kind, MAX_PAGE, Opened, RemoteTree, TreeError, TreePath};
+use crate::tree::{Attr, Call, Kind, Opened, RemoteTree, TreeError, TreePath};
 
 /// What the threads of a mount share.
 pub(super) struct Core {
@@ -31,7 +30,6 @@ pub(super) struct Core {
     /// Set when there is a session.
     pub(super) notifier: OnceLock<Notifier>,
     nodes: Mutex<Nodes>,
-    pub(super) absent: Absent,
     pub(super) dirs: Mutex<HashMap<u64, Arc<Mutex<Dir>>>>,
     pub(super) next_dir: AtomicU64,
     pub(super) options: MountOptions,
@@ -64,7 +62,6 @@ impl Core {
             notices,
             notifier: OnceLock::new(),
             nodes,
-            absent: Absent::new(options.ttl),
             dirs,
             next_dir,
             writes: Writes::new(options.write_window),
@@ -126,27 +123,10 @@ impl Core {
         if let Some(child) = self.child(parent, name) {
             self.settle(thread, Some(child))?;
         }
-        if self.tree.is_alive() && self.absent.is_known(parent, name, Instant::now()) {
-            return Err(TreeError::NotFound);
-        }
-        let looked = self.call(thread, |call| self.tree.attr(&path, call));
-        if looked == Err(TreeError::NotFound) {
-            self.missed(thread, parent, name);
-        }
-        let attr = looked?;
+        let attr = self.call(thread, |call| self.tree.attr(&path, call))?;
         let ino = self.nodes().remember(parent, name, &attr);
         self.saw(ino, &attr);
         Ok(self.show(ino, &attr))
-    }
-
-    /// The owner was asked for a name that is not there. Asks for all names of the directory if others are about to be made too.
-    fn missed(&self, thread: u32, directory: u64, name: &[u8]) {
-        let asked = Instant::now();
-        if self.absent.missed(directory, name, asked) {
-            let path = self.path(directory);
-            let page = path.and_then(|path| self.call(thread, |call| self.tree.list(&path, 0, MAX_PAGE, call)));
-            self.absent.listed(directory, page.ok().as_ref(), asked);
-        }
     }
 
     /// What a number is like, and how long the kernel may keep that.

@@ -43,16 +43,11 @@ pub(super) fn run(inbox: &Inbox, core: &Weak<Core>, notifier: &Notifier) {
                 }
             }
             Notice::Event(Event::Entry(path)) => {
-                // Whatever is below it is not watched any more.
-                if let Some(ino) = core.nodes().find(&path) {
-                    core.absent.doubt(ino);
-                }
                 let Some((directory, name)) = path.split() else {
                     continue;
                 };
                 let parent = core.nodes().find(&directory);
                 if let Some(parent) = parent {
-                    core.absent.doubt(parent);
                     entry(notifier, parent, name);
                 }
             }
@@ -64,7 +59,6 @@ pub(super) fn run(inbox: &Inbox, core: &Weak<Core>, notifier: &Notifier) {
 }
 
 fn everything(core: &Core, notifier: &Notifier) {
-    core.absent.doubt_all();
     core.files.doubt(None);
     let all = core.nodes().all();
     for (ino, place) in all {

@@ -131,7 +131,6 @@ impl Core {
             LockKind::Shared | LockKind::Exclusive => {
                 locks.insert((ino, lock.owner), fh);
                 drop(locks);
-                self.absent.doubt_all();
                 self.see_under_lock(ino, &changed.attr()?);
             }
         }

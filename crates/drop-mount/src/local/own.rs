@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
 
 use super::{LocalTree, Locks};
-use crate::tree::{Attr, Change, Changed, Event, EventSink, Kind, Place, RenameHow, Time, TreeError, TreePath};
+use crate::tree::{Attr, Change, Changed, Event, EventSink, Place, RenameHow, Time, TreeError, TreePath};
 use sealway_drop::lock;
 
 /// Files and names that are kept at most; what is told of others is told though it was the end itself.
@@ -27,19 +27,10 @@ struct State {
     /// What each object was like when that end had last changed it.
     objects: HashMap<u64, Stamp>,
     /// What each name meant then.
-    names: HashMap<TreePath, Meant>,
+    names: HashMap<TreePath, Option<u64>>,
     /// Names of what is open for changes.
     open: HashMap<u64, TreePath>,
     order: VecDeque<TreePath>,
-}
-
-/// What a name meant when that end had last changed it.
-#[derive(Clone, Copy, Default)]
-struct Meant {
-    node: Option<u64>,
-    /// So many times the system is about to tell of that. What it tells beyond is the doing of somebody else, though the name means the
-    /// same again: it may have been away, and that end may have looked for it then.
-    due: u8,
 }
 
 /// What shows a change.
@@ -97,20 +88,16 @@ impl Own {
             }
         };
         let mut state = lock(&self.state);
-        let (mut foreign, mut before) = (Vec::new(), Vec::new());
+        let mut foreign = Vec::new();
         for path in &paths {
-            let there = self.tree.look(path).ok();
-            foreign.extend(state.foreign(path, there.as_ref()));
-            before.push(there);
+            foreign.extend(state.foreign(path, self.tree.look(path).ok().as_ref()));
         }
         if let Some(handle) = handle {
             foreign.extend(self.before(&state, handle));
         }
         let done = self.tree.apply(change, &self.locks);
-        for (path, before) in paths.iter().zip(&before) {
-            let there = self.tree.look(path).ok();
-            state.note(path, there.as_ref());
-            state.expect(path, before.as_ref(), there.as_ref());
+        for path in &paths {
+            state.note(path, self.tree.look(path).ok().as_ref());
             if let Some((parent, _)) = path.split()
                 && let Ok(attr) = self.tree.look(&parent)
             {
@@ -195,19 +182,15 @@ impl Own {
 
     /// Whether what is told is the doing of that end: what is there is what it left.
     fn is_own(&self, event: &Event) -> bool {
-        let mut state = lock(&self.state);
+        let state = lock(&self.state);
         match event {
             Event::Changed(path) => match self.tree.look(path) {
                 Ok(attr) => state.objects.get(&attr.node) == Some(&Stamp::of(&attr)),
-                Err(_) => state.names.get(path).is_some_and(|meant| meant.node.is_none()),
+                Err(_) => state.names.get(path) == Some(&None),
             },
             Event::Entry(path) => {
                 let there = self.tree.look(path).ok().map(|attr| attr.node);
-                state.names.get_mut(path).is_some_and(|meant| {
-                    let due = meant.due > 0;
-                    meant.due = meant.due.saturating_sub(1);
-                    due && meant.node == there
-                })
+                state.names.get(path) == Some(&there)
             }
             Event::Everything | Event::Lost => false,
         }
@@ -228,7 +211,7 @@ impl State {
     /// What is to be told of a path before it is changed.
     fn foreign(&self, path: &TreePath, there: Option<&Attr>) -> Option<Event> {
         let meant = self.names.get(path)?;
-        if meant.node != there.map(|attr| attr.node) {
+        if *meant != there.map(|attr| attr.node) {
             return Some(Event::Entry(path.clone()));
         }
         let attr = there?;
@@ -237,10 +220,9 @@ impl State {
     }
 
     fn note(&mut self, path: &TreePath, attr: Option<&Attr>) {
-        if !self.names.contains_key(path) {
+        if self.names.insert(path.clone(), attr.map(|attr| attr.node)).is_none() {
             self.order.push_back(path.clone());
         }
-        self.names.entry(path.clone()).or_default().node = attr.map(|attr| attr.node);
         if let Some(attr) = attr {
             self.note_object(attr);
         }
@@ -248,20 +230,6 @@ impl State {
             if let Some(oldest) = self.order.pop_front() {
                 self.names.remove(&oldest);
             }
-        }
-    }
-
-    /// The system tells of a name that this end has just given to something else, and of a directory twice.
-    fn expect(&mut self, path: &TreePath, before: Option<&Attr>, now: Option<&Attr>) {
-        if before.map(|attr| attr.node) == now.map(|attr| attr.node) {
-            return;
-        }
-        let directory = [before, now]
-            .into_iter()
-            .flatten()
-            .any(|attr| attr.kind == Kind::Directory);
-        if let Some(meant) = self.names.get_mut(path) {
-            meant.due = meant.due.saturating_add(if directory { 2 } else { 1 });
         }
     }
 
