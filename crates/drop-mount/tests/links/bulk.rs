@@ -7,43 +7,17 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use sealway_drop::Error;
-use sealway_drop::link::{Connection, Place, connect};
-use sealway_drop::testing::{content, listen, setup};
+use sealway_drop::link::Connection;
+use sealway_drop::testing::content;
 use sealway_drop::wire::kind;
 use sealway_drop_mount::bulk::message::{MAX_LEN, Read, content_header};
 use sealway_drop_mount::bulk::{BulkTree, Link, OUTSTANDING, serve};
 use sealway_drop_mount::grpc::{GrpcTree, Handles, ServeOptions, serve_with};
 use sealway_drop_mount::local::{LocalOptions, LocalTree};
-use sealway_drop_mount::tree::{Call, Cancel, Chunk, MemoryTree, ReadRequest, RemoteTree, TreeError, TreePath};
+use sealway_drop_mount::tree::{Cancel, Chunk, MemoryTree, ReadRequest, RemoteTree, TreeError};
 
+use crate::lines::{call, pair, path};
 use crate::slow;
-
-/// Both ends of a data connection.
-fn pair() -> (Connection, Connection) {
-    let (listener, address) = listen();
-    let open = |place, own| {
-        let cancel = sealway_drop::cancel::Cancel::new();
-        let connected = connect(place, &setup(own), 1, &cancel).unwrap();
-        connected.data.open_only(&[3], &cancel).next().unwrap().unwrap()
-    };
-    let there = std::thread::spawn(move || open(Place::Listen(listener), 1));
-    let here = open(
-        Place::Dial {
-            addresses: vec![address],
-            patience: Duration::from_secs(10),
-        },
-        2,
-    );
-    (here, there.join().unwrap())
-}
-
-fn path(text: &str) -> TreePath {
-    TreePath::parse(text.as_bytes()).unwrap()
-}
-
-fn call() -> Call {
-    Call::within(Duration::from_secs(60))
-}
 
 type Answer = Receiver<Result<Chunk, TreeError>>;
 
@@ -83,7 +57,7 @@ fn served(runtime: &tokio::runtime::Runtime, tree: Arc<dyn RemoteTree>) -> Serve
         handles.clone(),
     ));
     let control = runtime.block_on(GrpcTree::connect(here)).unwrap();
-    let (here, there) = pair();
+    let (here, there) = pair(3);
     let of = handles.clone();
     let ended = std::thread::spawn(move || serve(there, &*tree, &of));
     Served {
@@ -169,7 +143,7 @@ fn handles_of_others_and_handles_of_nobody_are_not_read() {
 
 /// Sends as a client and says how the server took it.
 fn as_client(say: impl FnOnce(&mut Connection) -> Result<(), Error>) -> Result<(), Error> {
-    let (mut here, there) = pair();
+    let (mut here, there) = pair(3);
     let server = std::thread::spawn(move || {
         // Nothing is answered as long as the tree reads.
         let tree = MemoryTree::new();
@@ -222,7 +196,7 @@ fn held() -> (std::sync::mpsc::Sender<()>, impl RemoteTree) {
 #[test]
 fn too_many_reads_and_two_of_one_number_are_refused() {
     for twice in [false, true] {
-        let (mut here, there) = pair();
+        let (mut here, there) = pair(3);
         let (go, tree) = held();
         let handles: Arc<Handles> = Arc::default();
         let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -278,7 +252,7 @@ fn servers_that_break_the_rules_are_left() {
         |there, _| there.stream().unwrap().shutdown(Shutdown::Both).unwrap(),
     ];
     for (at, say) in says.into_iter().enumerate() {
-        let (here, mut there) = pair();
+        let (here, mut there) = pair(3);
         let link = Link::start(here).unwrap();
         let read = submit(&link, 1, 0, 5);
         let tag = asked(&mut there);
@@ -297,7 +271,7 @@ fn servers_that_break_the_rules_are_left() {
 
 #[test]
 fn short_answers_and_errors_fail_one_read_alone() {
-    let (here, mut there) = pair();
+    let (here, mut there) = pair(3);
     let link = Link::start(here).unwrap();
     let cases: [(u8, Vec<u8>, TreeError); 5] = [
         (
@@ -330,7 +304,7 @@ fn short_answers_and_errors_fail_one_read_alone() {
 
 #[test]
 fn a_read_that_was_called_off_is_answered_once_more_and_never_twice() {
-    let (here, mut there) = pair();
+    let (here, mut there) = pair(3);
     let link = Link::start(here).unwrap();
     let read = submit(&link, 1, 0, 5);
     let tag = asked(&mut there);
@@ -356,7 +330,7 @@ fn a_read_that_was_called_off_is_answered_once_more_and_never_twice() {
 
 #[test]
 fn what_is_never_answered_ends_by_its_deadline() {
-    let (here, mut there) = pair();
+    let (here, mut there) = pair(3);
     let link = Link::start(here).unwrap();
     let (send, receive) = channel();
     let (deadline, cancel) = (Instant::now() + Duration::from_millis(100), Cancel::new());

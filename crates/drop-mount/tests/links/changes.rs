@@ -8,8 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use sealway_drop::Error;
-use sealway_drop::link::{Connection, Place, Reader, Writer, connect};
-use sealway_drop::testing::{listen, setup};
+use sealway_drop::link::{Connection, Reader, Writer};
 use sealway_drop::wire::kind;
 use sealway_drop_mount::changes::message::{self, WriteHeader};
 use sealway_drop_mount::changes::{ChangingTree, serve};
@@ -21,32 +20,7 @@ use sealway_drop_mount::tree::{
 };
 use tempfile::TempDir;
 
-/// Both ends of a data connection.
-fn pair() -> (Connection, Connection) {
-    let (listener, address) = listen();
-    let open = |place, own| {
-        let cancel = sealway_drop::cancel::Cancel::new();
-        let connected = connect(place, &setup(own), 1, &cancel).unwrap();
-        connected.data.open_only(&[5], &cancel).next().unwrap().unwrap()
-    };
-    let there = std::thread::spawn(move || open(Place::Listen(listener), 1));
-    let here = open(
-        Place::Dial {
-            addresses: vec![address],
-            patience: Duration::from_secs(10),
-        },
-        2,
-    );
-    (here, there.join().unwrap())
-}
-
-fn path(text: &str) -> TreePath {
-    TreePath::parse(text.as_bytes()).unwrap()
-}
-
-fn call() -> Call {
-    Call::within(Duration::from_secs(60))
-}
+use crate::lines::{call, pair, path};
 
 /// A folder that is served for changes, and a bad end.
 struct Served {
@@ -72,7 +46,7 @@ impl Served {
         };
         let tree = Arc::new(LocalTree::open(&folder.path().join("shared"), options).unwrap());
         let (handles, own): (Arc<Handles>, _) = (Arc::default(), Arc::new(Own::new(tree.clone())));
-        let (here, there) = pair();
+        let (here, there) = pair(5);
         let (of, held) = (tree.clone(), handles.clone());
         let ended = std::thread::spawn(move || serve(there, of, own, held));
         let Connection { reader, writer, .. } = here;
@@ -425,7 +399,7 @@ fn answers_that_make_no_sense_are_errors() {
         (0, message::encode_answer(&Err(TreeError::Lost))),
     ];
     for (tag, payload) in answers {
-        let (here, there) = pair();
+        let (here, there) = pair(5);
         let tree = ChangingTree::new(MemoryTree::new(), here).unwrap();
         let serving = std::thread::spawn(move || {
             let Connection {
@@ -470,7 +444,7 @@ fn looks_that_would_wait_go_by_the_service() {
         Change::Remove(path("x")),
         Change::Rename(path("x"), path("y"), RenameHow::Replace),
     ] {
-        let (here, mut there) = pair();
+        let (here, mut there) = pair(5);
         let tree = ChangingTree::new(MemoryTree::new(), here).unwrap();
         std::thread::scope(|scope| {
             let asking = scope.spawn(|| tree.change(&change, &call()));

@@ -7,6 +7,7 @@ mod changes;
 #[path = "../support/forwarder.rs"]
 mod forwarder;
 mod grpc;
+mod lines;
 mod sharing;
 #[path = "../support/slow.rs"]
 mod slow;
