@@ -140,8 +140,10 @@ impl ToClient {
             ));
         }
         if is_here(from) {
-            // Kept, it would take the datagrams of a service that has the address.
-            return in_the_name_of(from, self.answers.mark).map(Arc::new);
+            // Kept, or open to all, it would take the datagrams of a service that has the address.
+            let socket = in_the_name_of(from, self.answers.mark)?;
+            socket.connect(&self.client.into())?;
+            return Ok(Arc::new(socket));
         }
         self.answers
             .get(from, Instant::now(), |mark| in_the_name_of(from, mark))
