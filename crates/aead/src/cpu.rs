@@ -223,15 +223,15 @@ impl Cpu {
 /// Intel's CPUs with AVX-512 and IFMA have units of full width.
 #[cfg(all(feature = "aes", target_arch = "x86_64"))]
 pub(crate) fn splits_512() -> bool {
-    use core::arch::x86_64::__cpuid;
+    use crate::low::cpuid;
     static SPLITS: OnceLock<bool> = OnceLock::new();
     *SPLITS.get_or_init(|| {
-        let vendor = __cpuid(0);
+        let vendor = cpuid(0);
         let amd = [vendor.ebx, vendor.edx, vendor.ecx]
             .map(u32::to_le_bytes)
             .as_flattened()
             == b"AuthenticAMD";
-        amd && family(__cpuid(1).eax) == 25
+        amd && family(cpuid(1).eax) == 25
     })
 }
 
@@ -246,20 +246,20 @@ pub fn model() -> String {
 
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
 fn named() -> Option<String> {
-    use core::arch::x86_64::__cpuid;
+    use crate::low::cpuid;
     // The last of the three leaves that hold the name.
     const NAME_END: u32 = 0x8000_0004;
-    if __cpuid(0x8000_0000).eax < NAME_END {
+    if cpuid(0x8000_0000).eax < NAME_END {
         return None;
     }
     let mut name = Vec::with_capacity(48);
     for leaf in NAME_END - 2..=NAME_END {
-        let part = __cpuid(leaf);
+        let part = cpuid(leaf);
         for register in [part.eax, part.ebx, part.ecx, part.edx] {
             name.extend(register.to_le_bytes());
         }
     }
-    Some(readable(&name, __cpuid(1).eax))
+    Some(readable(&name, cpuid(1).eax))
 }
 
 #[cfg(all(feature = "std", not(target_arch = "x86_64")))]

@@ -51,6 +51,14 @@ pub use prefetch::prefetch;
 pub(crate) use types::{KeyWords, Keyring, MacRecord, Task, Text, Use, scrub_stack, wipe};
 pub use types::{Lanes, Memory};
 
+/// A leaf of what the CPU says of itself.
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+#[allow(unused_unsafe, reason = "the intrinsic is a safe function since Rust 1.94")]
+pub(crate) fn cpuid(leaf: u32) -> core::arch::x86_64::CpuidResult {
+    // SAFETY: every CPU for x86-64 has the instruction, and it touches no memory.
+    unsafe { core::arch::x86_64::__cpuid(leaf) }
+}
+
 /// Which kernels work on one message: with the library underneath those for AVX-512, elsewhere it is at least as fast.
 #[cfg(feature = "aes")]
 pub(crate) type Single = HaveAvx512Ifma;

@@ -216,9 +216,9 @@ impl<'a, const N: usize> List<'a, N> {
     /// The blocks, and no more from now on.
     #[inline(always)]
     fn take(&mut self) -> &[Block<'a>] {
-        let count = core::mem::take(&mut self.count);
-        // SAFETY: so many have been written.
-        unsafe { self.blocks[..count].assume_init_ref() }
+        let written = &self.blocks[..core::mem::take(&mut self.count)];
+        // SAFETY: these have been written, and a `MaybeUninit` is laid out as what it holds.
+        unsafe { core::slice::from_raw_parts(written.as_ptr().cast(), written.len()) }
     }
 }
 
