@@ -1,7 +1,7 @@
 //! BIP324's transport on a processor and on a GPU.
 
 use super::claim::Want::{Int, Text};
-use super::claim::{Claim, Figure, Who};
+use super::claim::{Claim, Figure, Who, claims, figure};
 use super::recipe::{Recipe, Source, Step};
 use crate::bip324::{self, NAME};
 use crate::lens::OURS;
@@ -14,69 +14,42 @@ const SINGLE: &str = "sealway:single";
 
 /// Packets of the mix on many connections.
 macro_rules! mix {
-    ($label:literal, $op:literal, $batch:literal, $metric:literal) => {
-        Figure {
-            label: $label,
-            workload: NAME,
-            case: &[
-                ("op", Text($op)),
-                ("sizes", Text("mix")),
-                ("connections", Int(1000)),
-                ("batch", Int($batch)),
-                ("decoys", Int(0)),
-            ],
-            metric: $metric,
-        }
+    ($label:literal, $batch:literal, $metric:literal) => {
+        figure!($label, NAME, $metric, "op": Text("pair"), "sizes": Text("mix"), "connections": Int(1000),
+            "batch": Int($batch), "decoys": Int(0))
     };
 }
 
 /// What is done once a connection.
 macro_rules! once {
     ($label:literal, $op:literal) => {
-        Figure {
-            label: $label,
-            workload: NAME,
-            case: &[("op", Text($op))],
-            metric: "setup_time",
-        }
+        figure!($label, NAME, "setup_time", "op": Text($op))
     };
 }
-
-const CREATE: Figure = once!("making a key", "key");
-const EXCHANGE: Figure = once!("one exchange", "ecdh");
-const HKDF: Figure = once!("one extract and one expand", "hkdf");
-const HANDSHAKE: Figure = once!("a handshake, both sides", "handshake");
-
-const PAIRS: Figure = mix!("pairs in batches of 4,096", "pair", 4096, "rate");
-const PAIRS_LARGE: Figure = mix!("pairs in batches of 16,384", "pair", 16_384, "rate");
 
 /// Packets that lie on the device, and such as come over the link.
 macro_rules! device {
     ($label:literal, $mode:literal, $batch:literal) => {
-        Figure {
-            label: $label,
-            workload: packets::NAME,
-            case: &[
-                ("mode", Text($mode)),
-                ("op", Text("pair")),
-                ("sizes", Text("mix")),
-                ("batch", Int($batch)),
-            ],
-            metric: "rate",
-        }
+        figure!($label, packets::NAME, "rate", "mode": Text($mode), "op": Text("pair"), "sizes": Text("mix"),
+            "batch": Int($batch))
     };
 }
 
-const BASE: Claim = Claim {
-    text: "",
-    source: 1,
-    published: (1.0, 1.0),
-    over: PAIRS,
-    under: PAIRS,
-    who: Who::Each,
-    also: &[],
-    note: "",
-};
+const WIRE: Figure = mix!("bytes on the wire", 4096, "wire_throughput");
+const CONTENTS: Figure = mix!("bytes of contents", 4096, "throughput");
+const PAIRS: Figure = mix!("pairs in batches of 4,096", 4096, "rate");
+const PAIRS_LARGE: Figure = mix!("pairs in batches of 16,384", 16_384, "rate");
+const ONE: Figure = mix!("one packet", 1, "packet_p50");
+const ONE_OF_64: Figure = mix!("one of 64", 64, "packet_p50");
+const ONE_OF_1024: Figure = mix!("one of 1,024", 1024, "packet_p50");
+const CREATE: Figure = once!("making a key", "key");
+const EXCHANGE: Figure = once!("one exchange", "ecdh");
+const HKDF: Figure = once!("one extract and one expand", "hkdf");
+const HANDSHAKE: Figure = once!("a handshake, both sides", "handshake");
+const LONG_OPENED: Figure = figure!("opening 4,096 B", NAME, "throughput", "op": Text("open"), "sizes": Text("4096"));
+const LONG_SEALED: Figure = figure!("sealing 4,096 B", NAME, "throughput", "op": Text("seal"), "sizes": Text("4096"));
+const OVER_LINK: Figure = device!("pairs over the link", "pinned", 16_384);
+const BY_KERNELS: Figure = device!("pairs by kernels alone", "kernel", 65_536);
 
 /// The mix on many connections, long packets, sockets, and what is done once a connection.
 fn of_a_node(case: &Case) -> bool {
@@ -149,99 +122,29 @@ pub(super) static RECIPE: Recipe = Recipe {
             ..Step::of(&packets::WORKLOAD)
         },
     ],
-    claims: &[
-        Claim {
-            text: "On the wire a mix of packets takes 5.5 % more bytes than its contents.",
-            published: (1.055, 1.0),
-            over: mix!("bytes on the wire", "pair", 4096, "wire_throughput"),
-            under: mix!("bytes of contents", "pair", 4096, "throughput"),
-            note: "the mixes differ: this one has 6.2 % by its definition",
-            ..BASE
-        },
-        Claim {
-            text: "Making a key takes longer than an exchange.",
-            published: (53.0, 30.0),
-            over: CREATE,
-            under: EXCHANGE,
-            ..BASE
-        },
-        Claim {
-            text: "A whole handshake takes both sides 3.2 times what making one key takes.",
-            published: (172.0, 53.0),
-            over: HANDSHAKE,
-            under: CREATE,
-            ..BASE
-        },
-        Claim {
-            text: "HKDF is under a hundredth of an exchange.",
-            published: (0.286, 30.0),
-            over: HKDF,
-            under: EXCHANGE,
-            ..BASE
-        },
-        Claim {
-            text: "Opening long packets is as fast as sealing them.",
-            published: (1.0, 1.0),
-            over: Figure {
-                label: "opening 4,096 B",
-                workload: NAME,
-                case: &[("op", Text("open")), ("sizes", Text("4096"))],
-                metric: "throughput",
-            },
-            under: Figure {
-                label: "sealing 4,096 B",
-                workload: NAME,
-                case: &[("op", Text("seal")), ("sizes", Text("4096"))],
-                metric: "throughput",
-            },
-            note: "published: 587 and 580 MB/s, the cipher by itself",
-            ..BASE
-        },
-        Claim {
-            text: "On a GPU, batches are 17.9 times as fast as the processor.",
-            published: (12.78, 0.715),
-            over: PAIRS_LARGE,
-            under: PAIRS_LARGE,
-            who: Who::Between(GPU, OURS),
-            note: "published of batches of 131,072, perhaps without the link; the processor's side is our batches in vectors, \
-                   theirs sealed one by one",
-            ..BASE
-        },
-        Claim {
-            text: "On a GPU, batches are 17.9 times as fast as packets one by one on the processor.",
-            published: (12.78, 0.715),
-            over: PAIRS_LARGE,
-            under: PAIRS,
-            who: Who::Between(GPU, SINGLE),
-            note: "published of batches of 131,072, perhaps without the link; measured one after the other, not side by side",
-            ..BASE
-        },
-        Claim {
-            text: "Over the link a GPU keeps half of the rate that its kernels have.",
-            published: (3.4, 6.6),
-            over: device!("pairs over the link", "pinned", 16_384),
-            under: device!("pairs by kernels alone", "kernel", 65_536),
-            who: Who::Between(GPU, GPU),
-            note: "published: 3.2 to 3.6 GB/s of 6.6",
-            ..BASE
-        },
-        Claim {
-            text: "A packet alone takes a GPU 279 times what one in a batch of 1,024 takes.",
-            published: (17_600.0, 63.0),
-            over: mix!("one packet", "pair", 1, "packet_p50"),
-            under: mix!("one of 1,024", "pair", 1024, "packet_p50"),
-            who: Who::Between(GPU, GPU),
-            ..BASE
-        },
-        Claim {
-            text: "In a batch of 64, a packet takes a GPU 8 times what one in a batch of 1,024 takes.",
-            published: (500.0, 63.0),
-            over: mix!("one of 64", "pair", 64, "packet_p50"),
-            under: mix!("one of 1,024", "pair", 1024, "packet_p50"),
-            who: Who::Between(GPU, GPU),
-            ..BASE
-        },
-    ],
+    claims: claims! {
+        also [];
+        1 "On the wire a mix of packets takes 5.5 % more bytes than its contents.": WIRE 1.055 / CONTENTS 1.0,
+            "the mixes differ: this one has 6.2 % by its definition";
+        1 "Making a key takes longer than an exchange.": CREATE 53.0 / EXCHANGE 30.0;
+        1 "A whole handshake takes both sides 3.2 times what making one key takes.": HANDSHAKE 172.0 / CREATE 53.0;
+        1 "HKDF is under a hundredth of an exchange.": HKDF 0.286 / EXCHANGE 30.0;
+        1 "Opening long packets is as fast as sealing them.": LONG_OPENED 1.0 / LONG_SEALED 1.0,
+            "published: 587 and 580 MB/s, the cipher by itself";
+        1 "On a GPU, batches are 17.9 times as fast as the processor.":
+            PAIRS_LARGE of GPU 12.78 / PAIRS_LARGE of OURS 0.715,
+            "published of batches of 131,072, perhaps without the link; the processor's side is our batches in vectors, \
+             theirs sealed one by one";
+        1 "On a GPU, batches are 17.9 times as fast as packets one by one on the processor.":
+            PAIRS_LARGE of GPU 12.78 / PAIRS of SINGLE 0.715,
+            "published of batches of 131,072, perhaps without the link; measured one after the other, not side by side";
+        1 "Over the link a GPU keeps half of the rate that its kernels have.":
+            OVER_LINK of GPU 3.4 / BY_KERNELS of GPU 6.6, "published: 3.2 to 3.6 GB/s of 6.6";
+        1 "A packet alone takes a GPU 279 times what one in a batch of 1,024 takes.":
+            ONE of GPU 17_600.0 / ONE_OF_1024 of GPU 63.0;
+        1 "In a batch of 64, a packet takes a GPU 8 times what one in a batch of 1,024 takes.":
+            ONE_OF_64 of GPU 500.0 / ONE_OF_1024 of GPU 63.0;
+    },
     rankings: &[],
     peers: &[
         (

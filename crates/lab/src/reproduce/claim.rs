@@ -26,6 +26,14 @@ pub(super) struct Figure {
     pub(super) metric: &'static str,
 }
 
+/// A cell: its label, workload and metric, and the parameters of its case.
+macro_rules! figure {
+    ($label:expr, $workload:expr, $metric:expr, $($name:literal: $want:expr),+) => {
+        Figure { label: $label, workload: $workload, case: &[$(($name, $want)),+], metric: $metric }
+    };
+}
+pub(super) use figure;
+
 impl Figure {
     /// Whether it is this case of its workload.
     pub(super) fn is(&self, case: &Case) -> bool {
@@ -53,6 +61,11 @@ pub(super) enum Who {
 }
 
 impl Who {
+    /// Whether one subject is held against another.
+    fn is_apart(self) -> bool {
+        matches!(self, Who::Between(one, other) if one != other)
+    }
+
     /// Whose reading it is; `each` where everybody is measured against itself.
     fn named(self, each: &str) -> String {
         match self {
@@ -83,6 +96,27 @@ pub(super) struct Claim {
     pub(super) also: &'static [&'static str],
     pub(super) note: &'static str,
 }
+
+/// Claims of a recipe, all with these further metrics: the source, the text, and both cells with the published figure of each,
+/// `of` whom they are where one subject is meant; a note if there is one.
+macro_rules! claims {
+    (@who) => { Who::Each };
+    (@who $one:tt $other:tt) => { Who::Between($one, $other) };
+    (also $also:expr; $($source:literal $text:literal: $over:ident $(of $one:tt)? $above:literal
+        / $under:ident $(of $other:tt)? $below:literal $(, $note:literal)?;)+) => {
+        &[$(Claim {
+            text: $text,
+            source: $source,
+            published: ($above, $below),
+            over: $over,
+            under: $under,
+            who: claims!(@who $($one)? $($other)?),
+            also: &$also,
+            note: concat!($($note)?),
+        }),+]
+    };
+}
+pub(super) use claims;
 
 impl Claim {
     /// The published ratio.
@@ -137,10 +171,8 @@ impl Claim {
             // A workload can be in a run twice, with a device and without; side by side comes first.
             let alike = |row: &&ResultRow| row.workload != above.workload || row.workload_def == above.workload_def;
             let mut beside = self.under.rows(run, under).filter(who).filter(alike);
-            let apart = matches!(self.who, Who::Between(one, other) if one != other);
-            beside
-                .next()
-                .or_else(|| self.under.rows(run, under).find(who).filter(|_| apart))
+            let apart = || self.under.rows(run, under).find(who).filter(|_| self.who.is_apart());
+            beside.next().or_else(apart)
         };
         let above = self.over.rows(run, over).filter(|row| match self.who {
             Who::Each => true,
@@ -190,7 +222,7 @@ impl Claim {
 
     /// Why figures may not be held against each other, if they may not.
     fn barred(&self, rows: [&ResultRow; 2]) -> Option<String> {
-        let apart = matches!(self.who, Who::Between(one, other) if one != other);
+        let apart = self.who.is_apart();
         let may = if apart { rankable } else { sound };
         if rows.into_iter().all(may) {
             return None;

@@ -1,7 +1,7 @@
 //! A file by several ways, with the cipher as the only thing that changes.
 
 use super::claim::Want::Text;
-use super::claim::{Claim, Figure, Who};
+use super::claim::{Claim, Figure, Who, claims, figure};
 use super::recipe::{Recipe, Source, Step};
 use crate::files;
 use crate::lens::OURS;
@@ -17,41 +17,30 @@ const GRPC: &str = "keibidrop";
 /// A file of 10^8 B from memory to memory.
 macro_rules! file {
     ($label:literal, $way:literal, $suite:expr) => {
-        Figure {
-            label: $label,
-            workload: files::NAME,
-            case: &[("way", Text($way)), ("shape", Text("hundred")), ("suite", Text($suite))],
-            metric: "throughput",
-        }
+        figure!($label, files::NAME, "throughput", "way": Text($way), "shape": Text("hundred"), "suite": Text($suite))
     };
 }
 
 /// A file of 1 GiB, each subject with the cipher of its own choice.
 macro_rules! large {
     ($label:literal, $way:literal) => {
-        Figure {
-            label: $label,
-            workload: files::NAME,
-            case: &[("way", Text($way)), ("shape", Text("file")), ("suite", Text("default"))],
-            metric: "throughput",
-        }
+        figure!($label, files::NAME, "throughput", "way": Text($way), "shape": Text("file"), "suite": Text("default"))
     };
 }
 
+const POST_AES: Figure = file!("POST, AES-128", "send", AES_128);
+const POST_CHACHA: Figure = file!("POST, ChaCha20", "send", CHACHA);
+const SEND_AES_128: Figure = file!("send, AES-128", "send", AES_128);
+const SEND_AES_256: Figure = file!("send, AES-256", "send", AES_256);
+const SEND_CHACHA: Figure = file!("send, ChaCha20", "send", CHACHA);
+const GRPC_AES: Figure = file!("gRPC, AES-256", "grpc", AES_256);
+const GRPC_CHACHA: Figure = file!("gRPC, ChaCha20", "grpc", CHACHA);
+const GRPC_CLEAR: Figure = file!("gRPC in clear", "grpc", "default");
+const MOUNT_AES: Figure = file!("mount, AES-256", "mount-read", AES_256);
+const MOUNT_CHACHA: Figure = file!("mount, ChaCha20", "mount-read", CHACHA);
 const SEND: Figure = large!("a file", "send");
-
-const fn claim(text: &'static str, published: (f64, f64), over: Figure, under: Figure, who: Who) -> Claim {
-    Claim {
-        text,
-        source: 1,
-        published,
-        over,
-        under,
-        who,
-        also: &[COST],
-        note: "",
-    }
-}
+const THEIR_GRPC: Figure = large!("KeibiDrop's gRPC", "grpc");
+const POST_IN_GO: Figure = large!("POST in Go", "send");
 
 /// All ways with all suites, and one large file for the peers that have a cipher of their own.
 fn wanted(case: &Case) -> bool {
@@ -109,112 +98,32 @@ pub(super) static RECIPE: Recipe = Recipe {
         cases: Some(wanted),
         ..Step::of(&files::WORKLOAD)
     }],
-    claims: &[
-        claim(
-            "An HTTPS POST is 15 % faster with AES-128 than with ChaCha20.",
-            (704.0, 612.0),
-            file!("POST, AES-128", "send", AES_128),
-            file!("POST, ChaCha20", "send", CHACHA),
-            Who::Between(POST, POST),
-        ),
-        Claim {
-            source: 2,
-            note: "published of KeibiDrop; this is our own gRPC",
-            ..claim(
-                "Encrypted gRPC is 11 % faster with AES-256 than with ChaCha20.",
-                (490.0, 442.0),
-                file!("gRPC, AES-256", "grpc", AES_256),
-                file!("gRPC, ChaCha20", "grpc", CHACHA),
-                Who::Between(OURS, OURS),
-            )
-        },
-        Claim {
-            note: "published of an HTTPS POST; this is our own protocol",
-            ..claim(
-                "Sending is 15 % faster with AES-128 than with ChaCha20.",
-                (704.0, 612.0),
-                file!("send, AES-128", "send", AES_128),
-                file!("send, ChaCha20", "send", CHACHA),
-                Who::Between(OURS, OURS),
-            )
-        },
-        Claim {
-            source: 2,
-            note: "published of gRPC; this is our own protocol",
-            ..claim(
-                "Sending is 11 % faster with AES-256 than with ChaCha20.",
-                (490.0, 442.0),
-                file!("send, AES-256", "send", AES_256),
-                file!("send, ChaCha20", "send", CHACHA),
-                Who::Between(OURS, OURS),
-            )
-        },
-        Claim {
-            source: 2,
-            note: "published of gRPC; this is a mounted file",
-            ..claim(
-                "Reading a mounted file is 11 % faster with AES-256 than with ChaCha20.",
-                (490.0, 442.0),
-                file!("mount, AES-256", "mount-read", AES_256),
-                file!("mount, ChaCha20", "mount-read", CHACHA),
-                Who::Between(OURS, OURS),
-            )
-        },
-        claim(
-            "With ChaCha20, an HTTPS POST is 38 % faster than encrypted gRPC.",
-            (612.0, 442.0),
-            file!("POST, ChaCha20", "send", CHACHA),
-            file!("gRPC, ChaCha20", "grpc", CHACHA),
-            Who::Between(POST, OURS),
-        ),
-        Claim {
-            source: 3,
-            ..claim(
-                "gRPC in clear is 2.2 times as fast as with ChaCha20.",
-                (981.0, 437.0),
-                file!("gRPC in clear", "grpc", "default"),
-                file!("gRPC, ChaCha20", "grpc", CHACHA),
-                Who::Between("grpc-plain", OURS),
-            )
-        },
-        Claim {
-            source: 3,
-            ..claim(
-                "A mounted file is read at half of the rate of gRPC.",
-                (231.0, 441.0),
-                file!("mount, ChaCha20", "mount-read", CHACHA),
-                file!("gRPC, ChaCha20", "grpc", CHACHA),
-                Who::Between(OURS, OURS),
-            )
-        },
-        Claim {
-            note: "published of KeibiDrop's gRPC; this is our own protocol",
-            ..claim(
-                "Encrypted transfer is 2.9 times as fast as croc.",
-                (442.0, 153.0),
-                SEND,
-                SEND,
-                Who::Between(OURS, "croc"),
-            )
-        },
-        Claim {
-            note: "published of KeibiDrop's gRPC; this is our own protocol",
-            ..claim(
-                "Encrypted transfer is 3.5 times as fast as wormhole.",
-                (442.0, 126.0),
-                SEND,
-                SEND,
-                Who::Between(OURS, "wormhole"),
-            )
-        },
-        claim(
-            "KeibiDrop's gRPC is 37 % slower than an HTTPS POST with AES-128 in Go.",
-            (442.0, 704.0),
-            large!("KeibiDrop's gRPC", "grpc"),
-            large!("POST in Go", "send"),
-            Who::Between(GRPC, "https-post-go"),
-        ),
-    ],
+    claims: claims! {
+        also [COST];
+        1 "An HTTPS POST is 15 % faster with AES-128 than with ChaCha20.":
+            POST_AES of POST 704.0 / POST_CHACHA of POST 612.0;
+        2 "Encrypted gRPC is 11 % faster with AES-256 than with ChaCha20.":
+            GRPC_AES of OURS 490.0 / GRPC_CHACHA of OURS 442.0, "published of KeibiDrop; this is our own gRPC";
+        1 "Sending is 15 % faster with AES-128 than with ChaCha20.":
+            SEND_AES_128 of OURS 704.0 / SEND_CHACHA of OURS 612.0,
+            "published of an HTTPS POST; this is our own protocol";
+        2 "Sending is 11 % faster with AES-256 than with ChaCha20.":
+            SEND_AES_256 of OURS 490.0 / SEND_CHACHA of OURS 442.0, "published of gRPC; this is our own protocol";
+        2 "Reading a mounted file is 11 % faster with AES-256 than with ChaCha20.":
+            MOUNT_AES of OURS 490.0 / MOUNT_CHACHA of OURS 442.0, "published of gRPC; this is a mounted file";
+        1 "With ChaCha20, an HTTPS POST is 38 % faster than encrypted gRPC.":
+            POST_CHACHA of POST 612.0 / GRPC_CHACHA of OURS 442.0;
+        3 "gRPC in clear is 2.2 times as fast as with ChaCha20.":
+            GRPC_CLEAR of "grpc-plain" 981.0 / GRPC_CHACHA of OURS 437.0;
+        3 "A mounted file is read at half of the rate of gRPC.":
+            MOUNT_CHACHA of OURS 231.0 / GRPC_CHACHA of OURS 441.0;
+        1 "Encrypted transfer is 2.9 times as fast as croc.":
+            SEND of OURS 442.0 / SEND of "croc" 153.0, "published of KeibiDrop's gRPC; this is our own protocol";
+        1 "Encrypted transfer is 3.5 times as fast as wormhole.":
+            SEND of OURS 442.0 / SEND of "wormhole" 126.0, "published of KeibiDrop's gRPC; this is our own protocol";
+        1 "KeibiDrop's gRPC is 37 % slower than an HTTPS POST with AES-128 in Go.":
+            THEIR_GRPC of GRPC 442.0 / POST_IN_GO of "https-post-go" 704.0;
+    },
     rankings: &[],
     peers: &[
         ("croc", "scripts/install-peers gets it"),

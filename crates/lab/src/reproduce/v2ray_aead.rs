@@ -1,7 +1,7 @@
 //! The ciphers of V2Ray through a proxy.
 
 use super::claim::Want::{Int, Text};
-use super::claim::{Claim, Figure, Who};
+use super::claim::{Claim, Figure, Who, claims, figure};
 use super::ranking::Ranking;
 use super::recipe::{Recipe, Source, Step};
 use crate::result::Case;
@@ -14,16 +14,7 @@ const COST: &str = "cpu_per_gb";
 /// Four streams from the target to whoever connected.
 macro_rules! streams {
     ($label:literal, $stack:literal) => {
-        Figure {
-            label: $label,
-            workload: transports::NAME,
-            case: &[
-                ("stack", Text($stack)),
-                ("streams", Int(4)),
-                ("direction", Text("down")),
-            ],
-            metric: "throughput",
-        }
+        figure!($label, transports::NAME, "throughput", "stack": Text($stack), "streams": Int(4), "direction": Text("down"))
     };
 }
 
@@ -31,19 +22,6 @@ const AES: Figure = streams!("VMess AES-128-GCM", "vmess-aes-128-gcm-tcp");
 const CHACHA: Figure = streams!("VMess ChaCha20-Poly1305", "vmess-chacha20-poly1305-tcp");
 const NONE_TLS: Figure = streams!("VMess none, TLS", "vmess-none-tcp-tls");
 const VLESS_TLS: Figure = streams!("VLESS, TLS AES-128-GCM", "vless-tcp-tls");
-
-const fn claim(text: &'static str, source: u32, published: (f64, f64), over: Figure, under: Figure) -> Claim {
-    Claim {
-        text,
-        source,
-        published,
-        over,
-        under,
-        who: Who::Each,
-        also: &[COST],
-        note: "",
-    }
-}
 
 const STACKS: [Stack; 6] = [
     Stack::VMESS_AES_TCP,
@@ -137,50 +115,15 @@ pub(super) static RECIPE: Recipe = Recipe {
             ..Step::of(&primitives::WORKLOAD)
         },
     ],
-    claims: &[
-        claim(
-            "VMess is 6 % faster with AES than with ChaCha20.",
-            1,
-            (330.0, 310.0),
-            AES,
-            CHACHA,
-        ),
-        claim(
-            "Both ciphers carry the same: 795 and 797 Mbit/s.",
-            2,
-            (1.0, 1.0),
-            AES,
-            CHACHA,
-        ),
-        claim(
-            "VMess with AES is 1.9 times as fast as over TLS.",
-            1,
-            (330.0, 173.0),
-            AES,
-            NONE_TLS,
-        ),
-        claim(
-            "VMess with AES is 2.4 times as fast as over TLS.",
-            2,
-            (795.0, 328.0),
-            AES,
-            NONE_TLS,
-        ),
-        claim(
-            "VMess with ChaCha20 is 2.4 times as fast as over TLS.",
-            2,
-            (797.0, 328.0),
-            CHACHA,
-            NONE_TLS,
-        ),
-        claim(
-            "Over TLS, VLESS is 16 % faster than VMess.",
-            2,
-            (379.0, 328.0),
-            VLESS_TLS,
-            NONE_TLS,
-        ),
-    ],
+    claims: claims! {
+        also [COST];
+        1 "VMess is 6 % faster with AES than with ChaCha20.": AES 330.0 / CHACHA 310.0;
+        2 "Both ciphers carry the same: 795 and 797 Mbit/s.": AES 1.0 / CHACHA 1.0;
+        1 "VMess with AES is 1.9 times as fast as over TLS.": AES 330.0 / NONE_TLS 173.0;
+        2 "VMess with AES is 2.4 times as fast as over TLS.": AES 795.0 / NONE_TLS 328.0;
+        2 "VMess with ChaCha20 is 2.4 times as fast as over TLS.": CHACHA 797.0 / NONE_TLS 328.0;
+        2 "Over TLS, VLESS is 16 % faster than VMess.": VLESS_TLS 379.0 / NONE_TLS 328.0;
+    },
     rankings: &[Ranking {
         title: "Four stacks of the second table",
         source: 2,

@@ -1,7 +1,7 @@
 //! VLESS and VMess over TCP and WebSocket, with and without TLS, by themselves and behind nginx; what has no proxy protocol, and SOCKS.
 
 use super::claim::Want::{Int, Text};
-use super::claim::{Claim, Figure, Who};
+use super::claim::{Claim, Figure, Who, claims, figure};
 use super::ranking::Ranking;
 use super::recipe::{Recipe, Source, Step};
 use crate::result::Case;
@@ -14,16 +14,7 @@ const COST: &str = "cpu_per_gb";
 /// One stream from the target to whoever connected: what was published.
 macro_rules! stream {
     ($label:literal, $stack:literal) => {
-        Figure {
-            label: $label,
-            workload: NAME,
-            case: &[
-                ("stack", Text($stack)),
-                ("streams", Int(1)),
-                ("direction", Text("down")),
-            ],
-            metric: RATE,
-        }
+        figure!($label, NAME, RATE, "stack": Text($stack), "streams": Int(1), "direction": Text("down"))
     };
 }
 
@@ -48,19 +39,6 @@ const PATH_VMESS: Figure = stream!("nginx by path, VMess none, TLS", "front-path
 const PATH_AES: Figure = stream!("nginx by path, VMess AES", "front-path-vmess-aes-128-gcm");
 const PATH_DOOR: Figure = stream!("nginx by path, no protocol, TLS", "front-path-dokodemo");
 const FALLBACK_DOOR: Figure = stream!("fallback by path, no protocol, TLS", "fallback-path-dokodemo");
-
-const fn claim(text: &'static str, published: (f64, f64), over: Figure, under: Figure) -> Claim {
-    Claim {
-        text,
-        source: 1,
-        published,
-        over,
-        under,
-        who: Who::Each,
-        also: &[COST],
-        note: "",
-    }
-}
 
 fn one_stream_down(case: &Case) -> bool {
     case.int("streams") == Some(1) && case.text("direction") == Some("down")
@@ -136,139 +114,32 @@ pub(super) static RECIPE: Recipe = Recipe {
         one_engine: true,
         ..Step::of(&transports::WORKLOAD)
     }],
-    claims: &[
-        claim(
-            "VLESS is faster than VMess over TLS.",
-            (828.0, 704.0),
-            VLESS_TCP_TLS,
-            VMESS_TCP_TLS,
-        ),
-        claim(
-            "VLESS is faster than VMess over WebSocket and TLS.",
-            (654.0, 559.0),
-            VLESS_WS_TLS,
-            VMESS_WS_TLS,
-        ),
-        claim(
-            "VLESS is faster than VMess over bare WebSocket.",
-            (943.0, 789.0),
-            VLESS_WS,
-            VMESS_WS,
-        ),
-        Claim {
-            source: 2,
-            ..claim(
-                "VLESS over bare TCP leaves VMess far behind.",
-                (6.56, 2.72),
-                VLESS_TCP,
-                VMESS_TCP,
-            )
-        },
-        claim(
-            "TLS costs VLESS over WebSocket 30 %.",
-            (654.0, 943.0),
-            VLESS_WS_TLS,
-            VLESS_WS,
-        ),
-        claim(
-            "TLS costs VMess over WebSocket 30 %.",
-            (559.0, 789.0),
-            VMESS_WS_TLS,
-            VMESS_WS,
-        ),
-        claim(
-            "TLS costs VMess with AES over WebSocket 30 %.",
-            (502.0, 703.0),
-            AES_WS_TLS,
-            AES_WS,
-        ),
-        Claim {
-            source: 2,
-            ..claim(
-                "WebSocket costs VLESS most of its rate.",
-                (1.41, 6.56),
-                VLESS_WS,
-                VLESS_TCP,
-            )
-        },
-        Claim {
-            source: 2,
-            ..claim(
-                "WebSocket costs VMess most of its rate.",
-                (1.07, 2.72),
-                VMESS_WS,
-                VMESS_TCP,
-            )
-        },
-        claim(
-            "With TLS, WebSocket costs VLESS a fifth.",
-            (654.0, 828.0),
-            VLESS_WS_TLS,
-            VLESS_TCP_TLS,
-        ),
-        Claim {
-            source: 3,
-            note: "published of a stream that was TLS already",
-            ..claim(
-                "VLESS over bare TCP costs 8 % beside no protocol at all.",
-                (2673.0, 2898.0),
-                VLESS_TCP,
-                DOOR_TCP,
-            )
-        },
-        claim("AES-128-GCM costs VMess 10 %.", (703.0, 789.0), AES_WS, VMESS_WS),
-        claim(
-            "ChaCha20-Poly1305 costs VMess 20 %.",
-            (628.0, 789.0),
-            CHACHA_WS,
-            VMESS_WS,
-        ),
-        claim(
-            "VMess is faster with AES than with ChaCha20.",
-            (703.0, 628.0),
-            AES_WS,
-            CHACHA_WS,
-        ),
-        claim(
-            "nginx by server name costs VLESS 7 %.",
-            (772.0, 828.0),
-            SNI_VLESS,
-            VLESS_TCP_TLS,
-        ),
-        claim(
-            "nginx by server name costs VMess 2 %.",
-            (693.0, 704.0),
-            SNI_VMESS,
-            VMESS_TCP_TLS,
-        ),
-        claim(
-            "nginx by path costs VMess over TLS 5 %.",
-            (530.0, 559.0),
-            PATH_VMESS,
-            VMESS_WS_TLS,
-        ),
-        claim(
-            "nginx by path costs VMess with AES 2 %.",
-            (689.0, 703.0),
-            PATH_AES,
-            AES_WS,
-        ),
-        Claim {
-            note: "published of 30 s, with the stock nginx; openresty came to 661 Mbit/s",
-            ..claim(
-                "A fallback by path is 12 % faster than nginx by path.",
-                (709.0, 635.0),
-                FALLBACK_DOOR,
-                PATH_DOOR,
-            )
-        },
-        claim(
-            "VLESS over TLS moves half as much again as VMess over WebSocket behind nginx.",
-            (828.0, 530.0),
-            VLESS_TCP_TLS,
-            PATH_VMESS,
-        ),
-    ],
+    claims: claims! {
+        also [COST];
+        1 "VLESS is faster than VMess over TLS.": VLESS_TCP_TLS 828.0 / VMESS_TCP_TLS 704.0;
+        1 "VLESS is faster than VMess over WebSocket and TLS.": VLESS_WS_TLS 654.0 / VMESS_WS_TLS 559.0;
+        1 "VLESS is faster than VMess over bare WebSocket.": VLESS_WS 943.0 / VMESS_WS 789.0;
+        2 "VLESS over bare TCP leaves VMess far behind.": VLESS_TCP 6.56 / VMESS_TCP 2.72;
+        1 "TLS costs VLESS over WebSocket 30 %.": VLESS_WS_TLS 654.0 / VLESS_WS 943.0;
+        1 "TLS costs VMess over WebSocket 30 %.": VMESS_WS_TLS 559.0 / VMESS_WS 789.0;
+        1 "TLS costs VMess with AES over WebSocket 30 %.": AES_WS_TLS 502.0 / AES_WS 703.0;
+        2 "WebSocket costs VLESS most of its rate.": VLESS_WS 1.41 / VLESS_TCP 6.56;
+        2 "WebSocket costs VMess most of its rate.": VMESS_WS 1.07 / VMESS_TCP 2.72;
+        1 "With TLS, WebSocket costs VLESS a fifth.": VLESS_WS_TLS 654.0 / VLESS_TCP_TLS 828.0;
+        3 "VLESS over bare TCP costs 8 % beside no protocol at all.": VLESS_TCP 2673.0 / DOOR_TCP 2898.0,
+            "published of a stream that was TLS already";
+        1 "AES-128-GCM costs VMess 10 %.": AES_WS 703.0 / VMESS_WS 789.0;
+        1 "ChaCha20-Poly1305 costs VMess 20 %.": CHACHA_WS 628.0 / VMESS_WS 789.0;
+        1 "VMess is faster with AES than with ChaCha20.": AES_WS 703.0 / CHACHA_WS 628.0;
+        1 "nginx by server name costs VLESS 7 %.": SNI_VLESS 772.0 / VLESS_TCP_TLS 828.0;
+        1 "nginx by server name costs VMess 2 %.": SNI_VMESS 693.0 / VMESS_TCP_TLS 704.0;
+        1 "nginx by path costs VMess over TLS 5 %.": PATH_VMESS 530.0 / VMESS_WS_TLS 559.0;
+        1 "nginx by path costs VMess with AES 2 %.": PATH_AES 689.0 / AES_WS 703.0;
+        1 "A fallback by path is 12 % faster than nginx by path.": FALLBACK_DOOR 709.0 / PATH_DOOR 635.0,
+            "published of 30 s, with the stock nginx; openresty came to 661 Mbit/s";
+        1 "VLESS over TLS moves half as much again as VMess over WebSocket behind nginx.":
+            VLESS_TCP_TLS 828.0 / PATH_VMESS 530.0;
+    },
     rankings: &[
         Ranking {
             title: "Every combination of the table",
