@@ -69,209 +69,139 @@ pub(super) enum Shape {
     Fallback,
 }
 
-const fn pair(name: &'static str, protocol: Protocol, network: Network, tls: bool) -> Stack {
+/// A client and a server without TLS.
+const fn pair(name: &'static str, protocol: Protocol, network: Network) -> Stack {
     Stack {
         name,
         protocol,
         network,
-        tls,
+        tls: false,
         cipher: Suite::Aes128Gcm,
         shape: Shape::Pair,
     }
 }
 
-const fn vless(name: &'static str, network: Network, tls: bool) -> Stack {
-    pair(name, Protocol::Vless, network, tls)
+impl Stack {
+    const fn over_tls(self) -> Stack {
+        Stack { tls: true, ..self }
+    }
+
+    const fn over_tls_by(self, cipher: Suite) -> Stack {
+        Stack {
+            cipher,
+            ..self.over_tls()
+        }
+    }
+
+    const fn shaped(self, shape: Shape) -> Stack {
+        Stack { shape, ..self }
+    }
 }
 
-const fn aes(name: &'static str, network: Network, tls: bool) -> Stack {
-    pair(name, Protocol::Vmess(Suite::Aes128Gcm), network, tls)
+/// Makes a constant of each stack (its name, protocol and network, and what sets it apart from a pair without TLS), and the
+/// list of all.
+macro_rules! stacks {
+    ($($(#[$doc:meta])* $constant:ident = $name:literal: $protocol:ident $(($suite:ident))?, $network:ident
+        $(, $with:ident($($what:path)?))*;)+) => {
+        impl Stack {
+            $(
+                $(#[$doc])*
+                pub const $constant: Stack =
+                    pair($name, Protocol::$protocol $((Suite::$suite))?, Network::$network)$(.$with($($what)?))*;
+            )+
+
+            /// Every stack, the plainest first.
+            pub const ALL: [Stack; [$(Stack::$constant),+].len()] = [$(Stack::$constant),+];
+        }
+    };
 }
 
-const fn unsealed(name: &'static str, network: Network, tls: bool) -> Stack {
-    pair(name, Protocol::VmessNone, network, tls)
-}
-
-const fn chacha(name: &'static str, network: Network, tls: bool) -> Stack {
-    pair(name, Protocol::Vmess(Suite::ChaCha20Poly1305), network, tls)
+stacks! {
+    /// No program: from the generator straight to the sink. The control of a run.
+    DIRECT = "direct": None, Tcp;
+    /// One program that copies bytes between two connections: a fixed-destination inbound and a freedom outbound.
+    RELAY = "relay": Copy, Tcp;
+    /// No proxy protocol: a freedom outbound dials a dokodemo-door over TCP.
+    DOKODEMO_TCP = "dokodemo-tcp": Door, Tcp;
+    /// No proxy protocol: a freedom outbound dials a dokodemo-door over WebSocket.
+    DOKODEMO_WS = "dokodemo-ws": Door, WebSocket;
+    /// SOCKS over TCP.
+    SOCKS = "socks": Socks, Tcp;
+    /// VLESS over TCP.
+    VLESS_TCP = "vless-tcp": Vless, Tcp;
+    /// VLESS over TLS.
+    VLESS_TCP_TLS = "vless-tcp-tls": Vless, Tcp, over_tls();
+    /// VLESS over TLS with AES-256-GCM.
+    VLESS_TCP_TLS_AES_256 = "vless-tcp-tls-aes-256-gcm": Vless, Tcp, over_tls_by(Suite::Aes256Gcm);
+    /// VLESS over TLS with ChaCha20-Poly1305.
+    VLESS_TCP_TLS_CHACHA = "vless-tcp-tls-chacha20-poly1305": Vless, Tcp, over_tls_by(Suite::ChaCha20Poly1305);
+    /// VLESS over WebSocket.
+    VLESS_WS = "vless-ws": Vless, WebSocket;
+    /// VLESS over WebSocket over TLS.
+    VLESS_WS_TLS = "vless-ws-tls": Vless, WebSocket, over_tls();
+    /// VMess without a cipher over TCP.
+    VMESS_NONE_TCP = "vmess-none-tcp": VmessNone, Tcp;
+    /// VMess without a cipher over TLS.
+    VMESS_NONE_TCP_TLS = "vmess-none-tcp-tls": VmessNone, Tcp, over_tls();
+    /// VMess without a cipher over WebSocket.
+    VMESS_NONE_WS = "vmess-none-ws": VmessNone, WebSocket;
+    /// VMess without a cipher over WebSocket over TLS.
+    VMESS_NONE_WS_TLS = "vmess-none-ws-tls": VmessNone, WebSocket, over_tls();
+    /// VMess with AES-128-GCM over TCP.
+    VMESS_AES_TCP = "vmess-aes-128-gcm-tcp": Vmess(Aes128Gcm), Tcp;
+    /// VMess with AES-128-GCM over TLS.
+    VMESS_AES_TCP_TLS = "vmess-aes-128-gcm-tcp-tls": Vmess(Aes128Gcm), Tcp, over_tls();
+    /// VMess with AES-128-GCM over WebSocket.
+    VMESS_AES_WS = "vmess-aes-128-gcm-ws": Vmess(Aes128Gcm), WebSocket;
+    /// VMess with AES-128-GCM over WebSocket over TLS.
+    VMESS_AES_WS_TLS = "vmess-aes-128-gcm-ws-tls": Vmess(Aes128Gcm), WebSocket, over_tls();
+    /// VMess with ChaCha20-Poly1305 over TCP.
+    VMESS_CHACHA_TCP = "vmess-chacha20-poly1305-tcp": Vmess(ChaCha20Poly1305), Tcp;
+    /// VMess with ChaCha20-Poly1305 over TLS.
+    VMESS_CHACHA_TCP_TLS = "vmess-chacha20-poly1305-tcp-tls": Vmess(ChaCha20Poly1305), Tcp, over_tls();
+    /// VMess with ChaCha20-Poly1305 over WebSocket.
+    VMESS_CHACHA_WS = "vmess-chacha20-poly1305-ws": Vmess(ChaCha20Poly1305), WebSocket;
+    /// VMess with ChaCha20-Poly1305 over WebSocket over TLS.
+    VMESS_CHACHA_WS_TLS = "vmess-chacha20-poly1305-ws-tls": Vmess(ChaCha20Poly1305), WebSocket, over_tls();
+    /// VLESS over TCP behind an HTTP request.
+    VLESS_HTTP = "vless-tcp-http": Vless, HttpHeader;
+    /// VLESS over TCP, eight streams to a connection.
+    VLESS_MUX = "vless-mux": Vless, Mux;
+    /// VLESS over gRPC over TLS.
+    VLESS_GRPC_TLS = "vless-grpc-tls": Vless, Grpc, over_tls();
+    /// VLESS over XHTTP over TLS, both directions in one request.
+    VLESS_XHTTP_ONE_TLS = "vless-xhttp-one-tls": Vless, XhttpOne, over_tls();
+    /// VLESS over XHTTP over TLS, a request for each piece that goes up.
+    VLESS_XHTTP_PACKETS_TLS = "vless-xhttp-packets-tls": Vless, XhttpPackets, over_tls();
+    /// Trojan over TLS.
+    TROJAN_TLS = "trojan-tls": Trojan, Tcp, over_tls();
+    /// Shadowsocks of 2017 with AES-256-GCM.
+    SS_AES = "ss-aes-256-gcm": Shadowsocks(Aes256Gcm), Tcp;
+    /// Shadowsocks of 2022 with AES-256-GCM.
+    SS_2022_AES = "ss-2022-aes-256-gcm": Shadowsocks2022(Aes256Gcm), Tcp;
+    /// Shadowsocks of 2022 with ChaCha20-Poly1305.
+    SS_2022_CHACHA = "ss-2022-chacha20-poly1305": Shadowsocks2022(ChaCha20Poly1305), Tcp;
+    /// VLESS over WebSocket over TLS, where nginx ends TLS and hands the path on.
+    FRONT_PATH = "front-path": Vless, WebSocket, over_tls(), shaped(Shape::NginxPath);
+    /// VLESS over TLS, where nginx hands the connection on by its server name.
+    FRONT_SNI = "front-sni": Vless, Tcp, over_tls(), shaped(Shape::NginxSni);
+    /// VLESS over WebSocket over TLS, where a VLESS inbound for TCP ends TLS and falls back by path to a WebSocket inbound
+    /// of the same process.
+    FALLBACK_PATH = "fallback-path": Vless, WebSocket, over_tls(), shaped(Shape::Fallback);
+    /// VMess without a cipher over WebSocket over TLS; nginx ends TLS and hands the path on.
+    FRONT_PATH_VMESS = "front-path-vmess-none": VmessNone, WebSocket, over_tls(), shaped(Shape::NginxPath);
+    /// VMess with AES-128-GCM over WebSocket; nginx hands the path on, and nothing has TLS.
+    FRONT_PATH_VMESS_AES = "front-path-vmess-aes-128-gcm": Vmess(Aes128Gcm), WebSocket, shaped(Shape::NginxPath);
+    /// VMess without a cipher over TLS; nginx hands the connection on by its server name.
+    FRONT_SNI_VMESS = "front-sni-vmess-none": VmessNone, Tcp, over_tls(), shaped(Shape::NginxSni);
+    /// No proxy protocol: a freedom outbound dials a dokodemo-door over WebSocket over TLS; nginx ends TLS and hands the path
+    /// on.
+    FRONT_PATH_DOKODEMO = "front-path-dokodemo": Door, WebSocket, over_tls(), shaped(Shape::NginxPath);
+    /// The same, where a VLESS inbound for TCP ends TLS and falls back by path to the dokodemo-door.
+    FALLBACK_PATH_DOKODEMO = "fallback-path-dokodemo": Door, WebSocket, over_tls(), shaped(Shape::Fallback);
 }
 
 impl Stack {
-    /// No program: from the generator straight to the sink. The control of a run.
-    pub const DIRECT: Stack = pair("direct", Protocol::None, Network::Tcp, false);
-    /// One program that copies bytes between two connections: a fixed-destination inbound and a freedom outbound.
-    pub const RELAY: Stack = pair("relay", Protocol::Copy, Network::Tcp, false);
-    /// No proxy protocol: a freedom outbound dials a dokodemo-door over TCP.
-    pub const DOKODEMO_TCP: Stack = pair("dokodemo-tcp", Protocol::Door, Network::Tcp, false);
-    /// No proxy protocol: a freedom outbound dials a dokodemo-door over WebSocket.
-    pub const DOKODEMO_WS: Stack = pair("dokodemo-ws", Protocol::Door, Network::WebSocket, false);
-    /// SOCKS over TCP.
-    pub const SOCKS: Stack = pair("socks", Protocol::Socks, Network::Tcp, false);
-    /// VLESS over TCP.
-    pub const VLESS_TCP: Stack = vless("vless-tcp", Network::Tcp, false);
-    /// VLESS over TLS.
-    pub const VLESS_TCP_TLS: Stack = vless("vless-tcp-tls", Network::Tcp, true);
-    /// VLESS over TLS with AES-256-GCM.
-    pub const VLESS_TCP_TLS_AES_256: Stack = Stack {
-        cipher: Suite::Aes256Gcm,
-        ..vless("vless-tcp-tls-aes-256-gcm", Network::Tcp, true)
-    };
-    /// VLESS over TLS with ChaCha20-Poly1305.
-    pub const VLESS_TCP_TLS_CHACHA: Stack = Stack {
-        cipher: Suite::ChaCha20Poly1305,
-        ..vless("vless-tcp-tls-chacha20-poly1305", Network::Tcp, true)
-    };
-    /// VLESS over WebSocket.
-    pub const VLESS_WS: Stack = vless("vless-ws", Network::WebSocket, false);
-    /// VLESS over WebSocket over TLS.
-    pub const VLESS_WS_TLS: Stack = vless("vless-ws-tls", Network::WebSocket, true);
-    /// VMess without a cipher over TCP.
-    pub const VMESS_NONE_TCP: Stack = unsealed("vmess-none-tcp", Network::Tcp, false);
-    /// VMess without a cipher over TLS.
-    pub const VMESS_NONE_TCP_TLS: Stack = unsealed("vmess-none-tcp-tls", Network::Tcp, true);
-    /// VMess without a cipher over WebSocket.
-    pub const VMESS_NONE_WS: Stack = unsealed("vmess-none-ws", Network::WebSocket, false);
-    /// VMess without a cipher over WebSocket over TLS.
-    pub const VMESS_NONE_WS_TLS: Stack = unsealed("vmess-none-ws-tls", Network::WebSocket, true);
-    /// VMess with AES-128-GCM over TCP.
-    pub const VMESS_AES_TCP: Stack = aes("vmess-aes-128-gcm-tcp", Network::Tcp, false);
-    /// VMess with AES-128-GCM over TLS.
-    pub const VMESS_AES_TCP_TLS: Stack = aes("vmess-aes-128-gcm-tcp-tls", Network::Tcp, true);
-    /// VMess with AES-128-GCM over WebSocket.
-    pub const VMESS_AES_WS: Stack = aes("vmess-aes-128-gcm-ws", Network::WebSocket, false);
-    /// VMess with AES-128-GCM over WebSocket over TLS.
-    pub const VMESS_AES_WS_TLS: Stack = aes("vmess-aes-128-gcm-ws-tls", Network::WebSocket, true);
-    /// VMess with ChaCha20-Poly1305 over TCP.
-    pub const VMESS_CHACHA_TCP: Stack = chacha("vmess-chacha20-poly1305-tcp", Network::Tcp, false);
-    /// VMess with ChaCha20-Poly1305 over TLS.
-    pub const VMESS_CHACHA_TCP_TLS: Stack = chacha("vmess-chacha20-poly1305-tcp-tls", Network::Tcp, true);
-    /// VMess with ChaCha20-Poly1305 over WebSocket.
-    pub const VMESS_CHACHA_WS: Stack = chacha("vmess-chacha20-poly1305-ws", Network::WebSocket, false);
-    /// VMess with ChaCha20-Poly1305 over WebSocket over TLS.
-    pub const VMESS_CHACHA_WS_TLS: Stack = chacha("vmess-chacha20-poly1305-ws-tls", Network::WebSocket, true);
-    /// VLESS over WebSocket over TLS, where nginx ends TLS and hands the path on.
-    pub const FRONT_PATH: Stack = Stack {
-        shape: Shape::NginxPath,
-        ..vless("front-path", Network::WebSocket, true)
-    };
-    /// VLESS over TLS, where nginx hands the connection on by its server name.
-    pub const FRONT_SNI: Stack = Stack {
-        shape: Shape::NginxSni,
-        ..vless("front-sni", Network::Tcp, true)
-    };
-    /// VLESS over WebSocket over TLS, where a VLESS inbound for TCP ends TLS and falls back by path to a WebSocket inbound
-    /// of the same process.
-    pub const FALLBACK_PATH: Stack = Stack {
-        shape: Shape::Fallback,
-        ..vless("fallback-path", Network::WebSocket, true)
-    };
-
-    /// No proxy protocol: a freedom outbound dials a dokodemo-door over WebSocket over TLS; nginx ends TLS and hands the path
-    /// on.
-    pub const FRONT_PATH_DOKODEMO: Stack = Stack {
-        shape: Shape::NginxPath,
-        ..pair("front-path-dokodemo", Protocol::Door, Network::WebSocket, true)
-    };
-    /// The same, where a VLESS inbound for TCP ends TLS and falls back by path to the dokodemo-door.
-    pub const FALLBACK_PATH_DOKODEMO: Stack = Stack {
-        shape: Shape::Fallback,
-        ..pair("fallback-path-dokodemo", Protocol::Door, Network::WebSocket, true)
-    };
-
-    /// VMess without a cipher over WebSocket over TLS; nginx ends TLS and hands the path on.
-    pub const FRONT_PATH_VMESS: Stack = Stack {
-        shape: Shape::NginxPath,
-        ..unsealed("front-path-vmess-none", Network::WebSocket, true)
-    };
-    /// VMess with AES-128-GCM over WebSocket; nginx hands the path on, and nothing has TLS.
-    pub const FRONT_PATH_VMESS_AES: Stack = Stack {
-        shape: Shape::NginxPath,
-        ..aes("front-path-vmess-aes-128-gcm", Network::WebSocket, false)
-    };
-    /// VMess without a cipher over TLS; nginx hands the connection on by its server name.
-    pub const FRONT_SNI_VMESS: Stack = Stack {
-        shape: Shape::NginxSni,
-        ..unsealed("front-sni-vmess-none", Network::Tcp, true)
-    };
-
-    /// VLESS over TCP behind an HTTP request.
-    pub const VLESS_HTTP: Stack = vless("vless-tcp-http", Network::HttpHeader, false);
-    /// VLESS over TCP, eight streams to a connection.
-    pub const VLESS_MUX: Stack = vless("vless-mux", Network::Mux, false);
-    /// VLESS over gRPC over TLS.
-    pub const VLESS_GRPC_TLS: Stack = vless("vless-grpc-tls", Network::Grpc, true);
-    /// VLESS over XHTTP over TLS, both directions in one request.
-    pub const VLESS_XHTTP_ONE_TLS: Stack = vless("vless-xhttp-one-tls", Network::XhttpOne, true);
-    /// VLESS over XHTTP over TLS, a request for each piece that goes up.
-    pub const VLESS_XHTTP_PACKETS_TLS: Stack = vless("vless-xhttp-packets-tls", Network::XhttpPackets, true);
-    /// Trojan over TLS.
-    pub const TROJAN_TLS: Stack = pair("trojan-tls", Protocol::Trojan, Network::Tcp, true);
-    /// Shadowsocks of 2017 with AES-256-GCM.
-    pub const SS_AES: Stack = pair(
-        "ss-aes-256-gcm",
-        Protocol::Shadowsocks(Suite::Aes256Gcm),
-        Network::Tcp,
-        false,
-    );
-    /// Shadowsocks of 2022 with AES-256-GCM.
-    pub const SS_2022_AES: Stack = pair(
-        "ss-2022-aes-256-gcm",
-        Protocol::Shadowsocks2022(Suite::Aes256Gcm),
-        Network::Tcp,
-        false,
-    );
-    /// Shadowsocks of 2022 with ChaCha20-Poly1305.
-    pub const SS_2022_CHACHA: Stack = pair(
-        "ss-2022-chacha20-poly1305",
-        Protocol::Shadowsocks2022(Suite::ChaCha20Poly1305),
-        Network::Tcp,
-        false,
-    );
-
-    /// Every stack, the plainest first.
-    pub const ALL: [Stack; 40] = [
-        Stack::DIRECT,
-        Stack::RELAY,
-        Stack::DOKODEMO_TCP,
-        Stack::DOKODEMO_WS,
-        Stack::SOCKS,
-        Stack::VLESS_TCP,
-        Stack::VLESS_TCP_TLS,
-        Stack::VLESS_TCP_TLS_AES_256,
-        Stack::VLESS_TCP_TLS_CHACHA,
-        Stack::VLESS_WS,
-        Stack::VLESS_WS_TLS,
-        Stack::VMESS_NONE_TCP,
-        Stack::VMESS_NONE_TCP_TLS,
-        Stack::VMESS_NONE_WS,
-        Stack::VMESS_NONE_WS_TLS,
-        Stack::VMESS_AES_TCP,
-        Stack::VMESS_AES_TCP_TLS,
-        Stack::VMESS_AES_WS,
-        Stack::VMESS_AES_WS_TLS,
-        Stack::VMESS_CHACHA_TCP,
-        Stack::VMESS_CHACHA_TCP_TLS,
-        Stack::VMESS_CHACHA_WS,
-        Stack::VMESS_CHACHA_WS_TLS,
-        Stack::VLESS_HTTP,
-        Stack::VLESS_MUX,
-        Stack::VLESS_GRPC_TLS,
-        Stack::VLESS_XHTTP_ONE_TLS,
-        Stack::VLESS_XHTTP_PACKETS_TLS,
-        Stack::TROJAN_TLS,
-        Stack::SS_AES,
-        Stack::SS_2022_AES,
-        Stack::SS_2022_CHACHA,
-        Stack::FRONT_PATH,
-        Stack::FRONT_SNI,
-        Stack::FALLBACK_PATH,
-        Stack::FRONT_PATH_VMESS,
-        Stack::FRONT_PATH_VMESS_AES,
-        Stack::FRONT_SNI_VMESS,
-        Stack::FRONT_PATH_DOKODEMO,
-        Stack::FALLBACK_PATH_DOKODEMO,
-    ];
-
     /// The name on the command line and in result files.
     pub const fn name(&self) -> &'static str {
         self.name
