@@ -15,13 +15,12 @@
 //!
 //! Subjects, starts and comparison are those of [`crate::requests`].
 
-mod lens;
-
+use crate::lens::{Lens, Part, Plot};
 use crate::link::Link;
 use crate::load::cells::{Drive, Spec};
 use crate::load::scripts::{FLOW, FLOW_PQ, HOLD};
 use crate::load::workload::{prepare as prepare_load, stacks};
-use crate::load::{generator, metrics, pacer};
+use crate::load::{generator, lens, metrics, pacer};
 use crate::plan::Profile;
 use crate::route::{Stack, engine};
 use crate::workload::{self, LabError, Prepared, Request, Workload};
@@ -42,7 +41,23 @@ pub static WORKLOAD: Workload = Workload {
     alone: false,
     limits: &crate::route::LIMITS,
     prepare,
-    lens: &lens::LENS,
+    lens: &LENS,
+};
+
+/// How its figures are read.
+static LENS: Lens = Lens {
+    headline: |scope| lens::headline(scope, "short connections"),
+    parts: &[Part {
+        id: "flows-section",
+        figure: NAME,
+        title: "Short connections and idle ones",
+        link: "Flows",
+        caption: "Load on proxied paths",
+        plot: Plot::Bars(lens::PANELS),
+        reading: lens::READING,
+        ..Part::PLAIN
+    }],
+    ..lens::LENS
 };
 
 /// Version of what a window does. Raise it when figures before and after are no longer comparable.

@@ -4,7 +4,6 @@
 //! ends of a [`crate::route`].
 
 pub(crate) mod cells;
-pub(crate) mod error;
 pub(crate) mod generator;
 pub(crate) mod lens;
 pub(crate) mod memory;

@@ -19,6 +19,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
 use crate::remote::Token;
 
 pub(crate) use group::is_hurried;
@@ -236,9 +238,7 @@ impl Peer {
 
     /// Asks the group to end, as a user would with `kill`; [`Peer::wait`] says how it did.
     pub fn terminate(&self) {
-        if !self.reaped {
-            group::terminate(self.id());
-        }
+        self.signal(Signal::TERM);
     }
 
     /// Kills the group: CPU time of the program's whole life and of the children that it waited for; `None` where the
@@ -252,15 +252,17 @@ impl Peer {
 
     /// Holds the whole group until [`Peer::resume`]: it costs nothing but its memory.
     pub fn pause(&self) {
-        if !self.reaped {
-            group::pause(self.id());
-        }
+        self.signal(Signal::STOP);
     }
 
     /// Lets the group go on.
     pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
         if !self.reaped {
-            group::resume(self.id());
+            group::signal(self.id(), signal);
         }
     }
 

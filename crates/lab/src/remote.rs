@@ -120,6 +120,11 @@ impl RemoteError {
         RemoteError::Malformed { what: what.to_string() }
     }
 
+    fn system(doing: &'static str, what: impl fmt::Display) -> RemoteError {
+        let what = what.to_string();
+        RemoteError::System { doing, what }
+    }
+
     /// How the command ends that fails with it.
     pub const fn ending(&self) -> Ending {
         match self {

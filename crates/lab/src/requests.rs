@@ -16,13 +16,12 @@
 //! are started anew for every window. Every byte of every request and answer is compared, in and before the window: each
 //! request has a key of its own, of which all bytes of its answer are made.
 
-mod lens;
-
+use crate::lens::{Lens, Part, Plot};
 use crate::link::Link;
 use crate::load::cells::{Drive, Spec};
 use crate::load::scripts::{BODY, HTTP_CLOSE, HTTP_KEEP};
 use crate::load::workload::{prepare as prepare_load, stacks};
-use crate::load::{generator, metrics, pacer};
+use crate::load::{generator, lens, metrics, pacer};
 use crate::plan::Profile;
 use crate::route::{Stack, engine};
 use crate::workload::{self, LabError, Prepared, Request, Workload};
@@ -43,7 +42,23 @@ pub static WORKLOAD: Workload = Workload {
     alone: false,
     limits: &crate::route::LIMITS,
     prepare,
-    lens: &lens::LENS,
+    lens: &LENS,
+};
+
+/// How its figures are read.
+static LENS: Lens = Lens {
+    headline: |scope| lens::headline(scope, "requests"),
+    parts: &[Part {
+        id: "requests-section",
+        figure: NAME,
+        title: "HTTP requests",
+        link: "Requests",
+        caption: "Load on proxied paths",
+        plot: Plot::Bars(lens::PANELS),
+        reading: lens::READING,
+        ..Part::PLAIN
+    }],
+    ..lens::LENS
 };
 
 /// Version of what a window does. Raise it when figures before and after are no longer comparable.

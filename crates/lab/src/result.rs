@@ -201,7 +201,7 @@ pub struct Subject {
 }
 
 /// One figure: a metric of one subject in one case, over all rounds.
-#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct ResultRow {
     /// Workload name, such as `primitives`.
     pub workload: String,
@@ -284,7 +284,7 @@ pub struct Ratio {
 }
 
 /// One timed window.
-#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct Window {
     /// Workload name.
     pub workload: String,

@@ -46,7 +46,6 @@ pub(crate) const WHAT_A_STACK_IS: &str = "A stack is what carries bytes from the
     they go, over TCP or what looks like web traffic, and mostly TLS or a cipher of its own, which seals them.";
 
 use crate::link::Relay;
-use crate::measure::cpu::Method;
 use crate::peer::{Folder, Peer, PeerError, proc};
 use crate::run::CellError;
 use opening::Opening;
@@ -163,11 +162,13 @@ impl From<RouteError> for CellError {
     }
 }
 
+fn refused(doing: &'static str, what: impl fmt::Display) -> RouteError {
+    let what = what.to_string();
+    RouteError::System { doing, what }
+}
+
 fn system(doing: &'static str) -> impl Fn(io::Error) -> RouteError {
-    move |error| RouteError::System {
-        doing,
-        what: error.to_string(),
-    }
+    move |error| refused(doing, error)
 }
 
 /// A program of a route.
@@ -187,6 +188,13 @@ impl Role {
     /// Its process number.
     pub fn id(&self) -> u32 {
         self.peer.id()
+    }
+
+    fn has_ended(&mut self) -> Result<bool, RouteError> {
+        let role = self.name;
+        self.peer
+            .has_ended()
+            .map_err(|source| RouteError::Start { role, source })
     }
 
     /// The end of what the program has said.
@@ -220,11 +228,15 @@ impl Route {
 
     /// A route without programs.
     pub fn direct(sink: SocketAddr) -> Route {
+        Route::new(sink, Vec::new(), None)
+    }
+
+    fn new(entry: SocketAddr, roles: Vec<Role>, folder: Option<Folder>) -> Route {
         Route {
-            entry: sink,
-            roles: Vec::new(),
+            entry,
+            roles,
             relay: None,
-            _folder: None,
+            _folder: folder,
         }
     }
 
@@ -249,12 +261,8 @@ impl Route {
         let (id, folder) = (opening::id()?, opening::folder()?);
         let mut opening = Opening::new(stack, engine, &folder, &id);
         let entry = opening.run(sink, wire)?;
-        Ok(Route {
-            entry,
-            roles: opening.roles(),
-            relay: None,
-            _folder: Some(folder),
-        })
+        let roles = opening.roles();
+        Ok(Route::new(entry, roles, Some(folder)))
     }
 
     /// Where to connect to.
@@ -267,16 +275,12 @@ impl Route {
         &self.roles
     }
 
-    /// CPU time of each role since its start, user and system together, with the source it was read from.
+    /// CPU time of each role since its start, user and system together.
     ///
     /// # Errors
     /// [`RouteError::Gone`] when a program has ended.
-    pub fn cpu(&self) -> Result<Vec<(&'static str, Method, Duration)>, RouteError> {
-        let of = |role: &Role| match proc::cpu(role.id()) {
-            Some((method, time)) => Ok((role.name, method, time)),
-            None => Err(RouteError::Gone { role: role.name }),
-        };
-        self.roles.iter().map(of).collect()
+    pub fn cpu(&self) -> Result<Vec<(&'static str, Duration)>, RouteError> {
+        self.of_each(proc::cpu)
     }
 
     /// Memory of each role; the peak since [`Route::reset_memory`].
@@ -284,8 +288,13 @@ impl Route {
     /// # Errors
     /// [`RouteError::Gone`] when a program has ended.
     pub fn memory(&self) -> Result<Vec<(&'static str, Memory)>, RouteError> {
-        let of = |role: &Role| match proc::memory(role.id()) {
-            Some(memory) => Ok((role.name, memory)),
+        self.of_each(proc::memory)
+    }
+
+    /// What the system says of each role.
+    fn of_each<T>(&self, read: fn(u32) -> Option<T>) -> Result<Vec<(&'static str, T)>, RouteError> {
+        let of = |role: &Role| match read(role.id()) {
+            Some(found) => Ok((role.name, found)),
             None => Err(RouteError::Gone { role: role.name }),
         };
         self.roles.iter().map(of).collect()
@@ -320,11 +329,7 @@ impl Route {
     pub fn check(&mut self) -> Result<(), RouteError> {
         self.check_link()?;
         for role in &mut self.roles {
-            let ended = role.peer.has_ended().map_err(|source| RouteError::Start {
-                role: role.name,
-                source,
-            })?;
-            if ended {
+            if role.has_ended()? {
                 return Err(RouteError::Gone { role: role.name });
             }
         }

@@ -29,10 +29,10 @@ use self::batches::Batches;
 use self::course::{Course, Shared};
 use self::tasks::Tasks;
 use super::ciphers::{Ciphers, Own};
-use super::definition::{BATCH, hash};
+use super::definition::{BATCH, hash, packets_of};
 use super::ends::Batched;
 use super::links::{Link, failed, links};
-use super::sockets::{carried, spent};
+use super::sockets::{carried, connect, spent};
 use super::traffic::Traffic;
 use super::{MESSAGES, NAME, OVER_SOCKETS, PEERS, hash_on, subjects_of};
 use crate::measure::WarningCode;
@@ -42,7 +42,7 @@ use crate::pin::{Places, keep};
 use crate::plan::{Overhead, Profile};
 use crate::result::{Case, Warning};
 use crate::run::{Cell, CellError, Counted, Timed};
-use crate::workload::batch::{Sizes, packets};
+use crate::workload::batch::{Sizes, keep_first, packets};
 use crate::workload::chunk::failed_cell;
 use crate::workload::fit::fit_from;
 use crate::workload::rows::{Reference, Scheme};
@@ -90,13 +90,7 @@ fn unopened(count: usize, error: &std::io::Error) -> CellError {
 }
 
 fn case(connections: usize) -> Case {
-    Case::new()
-        .with("op", CROWD)
-        .with("sizes", Sizes::Mix.name().as_str())
-        .with("connections", connections)
-        .with("batch", BATCH)
-        .with("decoys", 0_i64)
-        .with("threads", 2_i64)
+    packets_of(CROWD, Sizes::Mix, connections, BATCH, 2)
 }
 
 /// A number of connections, and the packets on them.
@@ -193,16 +187,7 @@ fn connected(count: usize) -> std::io::Result<[Vec<TcpStream>; 2]> {
     let listener = TcpListener::bind(("127.0.0.1", 0))?;
     let mut ends = [Vec::with_capacity(count), Vec::with_capacity(count)];
     for _ in 0..count {
-        let to = TcpStream::connect(listener.local_addr()?)?;
-        // Whoever else may have found the port: it is our own end that is taken.
-        let from = loop {
-            let (from, peer) = listener.accept()?;
-            if peer == to.local_addr()? {
-                break from;
-            }
-        };
-        for (end, all) in [to, from].into_iter().zip(&mut ends) {
-            end.set_nodelay(true)?;
+        for (end, all) in connect(&listener)?.into_iter().zip(&mut ends) {
             end.set_nonblocking(true)?;
             // Closed at once, so that thousands of ports are not kept for a minute.
             rustix::net::sockopt::set_socket_linger(&end, Some(Duration::ZERO))?;
@@ -244,12 +229,9 @@ fn makes(found: &Found) -> Vec<(&'static str, Make)> {
 /// The numbers of connections that so many open files allow, each once, and what to say if they are fewer than asked.
 fn possible(asked: &[usize], files: u64) -> (Vec<usize>, Option<Warning>) {
     let most = usize::try_from(files.saturating_sub(FILES) / 2).unwrap_or(usize::MAX);
-    let mut counts: Vec<usize> = Vec::new();
-    for count in asked.iter().map(|count| (*count).min(most)).filter(|count| *count > 0) {
-        if !counts.contains(&count) {
-            counts.push(count);
-        }
-    }
+    let counts = asked.iter().map(|count| (*count).min(most));
+    let mut counts: Vec<usize> = counts.filter(|count| *count > 0).collect();
+    keep_first(&mut counts);
     let wanted = asked.iter().max().copied().unwrap_or(0);
     let warning = (wanted > most).then(|| {
         let text = format!(

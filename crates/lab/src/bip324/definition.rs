@@ -94,29 +94,28 @@ impl Spec {
                 connections,
                 batch,
                 decoys,
-            } => Case::new()
-                .with("op", op.name())
-                .with("sizes", sizes.name().as_str())
-                .with("connections", connections)
-                .with("batch", batch)
-                .with("decoys", i64::from(decoys))
-                .with("threads", 1_i64),
-            Spec::Sockets { bytes, batch } => Case::new()
-                .with("op", LOOPBACK)
-                .with("sizes", bytes.to_string().as_str())
-                .with("connections", 1_i64)
-                .with("batch", batch)
-                .with("decoys", 0_i64)
-                .with("threads", 2_i64),
+            } => packets_of(op.name(), sizes, connections, batch, 1).with("decoys", i64::from(decoys)),
+            Spec::Sockets { bytes, batch } => packets_of(LOOPBACK, Sizes::Fixed(bytes), 1, batch, 2),
             Spec::Once(once) => Case::new().with("op", once.name()).with("threads", 1_i64),
         }
     }
 }
 
+/// The case of packets without decoys.
+pub(super) fn packets_of(op: &str, sizes: Sizes, connections: usize, batch: usize, threads: usize) -> Case {
+    Case::new()
+        .with("op", op)
+        .with("sizes", sizes.name().as_str())
+        .with("connections", connections)
+        .with("batch", batch)
+        .with("decoys", 0_i64)
+        .with("threads", threads)
+}
+
 /// Every case, the most telling first: a time limit drops cases from the end.
 pub(super) fn specs(profile: Profile) -> Vec<Spec> {
     let ops = [Op::Pair, Op::Seal, Op::Open];
-    let packets_of = |op, sizes, connections, batch, decoys| Spec::Packets {
+    let spec_of = |op, sizes, connections, batch, decoys| Spec::Packets {
         op,
         sizes,
         connections,
@@ -130,8 +129,8 @@ pub(super) fn specs(profile: Profile) -> Vec<Spec> {
             .flat_map(|&bytes| [WRITE, 1].map(|batch| Spec::Sockets { bytes, batch })),
     );
     specs.extend([Op::Seal, Op::Open].map(|op| Spec::mix(op, BATCH)));
-    specs.extend([20, 5].map(|decoys| packets_of(Op::Pair, Sizes::Mix, MANY, BATCH, decoys)));
-    specs.extend(ops.map(|op| packets_of(op, Sizes::Mix, 1, BATCH, 0)));
+    specs.extend([20, 5].map(|decoys| spec_of(Op::Pair, Sizes::Mix, MANY, BATCH, decoys)));
+    specs.extend(ops.map(|op| spec_of(op, Sizes::Mix, 1, BATCH, 0)));
     specs.extend(Once::ALL.map(Spec::Once));
     let sweep = SWEEP.iter().filter(|batch| **batch <= packets(profile));
     specs.extend(sweep.clone().map(|&batch| Spec::mix(Op::Seal, batch)));
@@ -139,113 +138,80 @@ pub(super) fn specs(profile: Profile) -> Vec<Spec> {
         specs.extend([WRITE, 1].map(|batch| Spec::Sockets { bytes, batch }));
     }
     for bytes in FIXED {
-        specs.extend([Op::Seal, Op::Open].map(|op| packets_of(op, Sizes::Fixed(bytes), MANY, SIZED_BATCH, 0)));
+        specs.extend([Op::Seal, Op::Open].map(|op| spec_of(op, Sizes::Fixed(bytes), MANY, SIZED_BATCH, 0)));
     }
     if profile != Profile::Quick {
         for op in [Op::Pair, Op::Open] {
             specs.extend(sweep.clone().map(|&batch| Spec::mix(op, batch)));
         }
-        specs.extend([1, 64].map(|batch| packets_of(Op::Pair, Sizes::Mix, 1, batch, 0)));
+        specs.extend([1, 64].map(|batch| spec_of(Op::Pair, Sizes::Mix, 1, batch, 0)));
         for decoys in [5, 20] {
-            specs.extend([Op::Seal, Op::Open].map(|op| packets_of(op, Sizes::Mix, MANY, BATCH, decoys)));
+            specs.extend([Op::Seal, Op::Open].map(|op| spec_of(op, Sizes::Mix, MANY, BATCH, decoys)));
         }
-        specs.extend(FIXED.map(|bytes| packets_of(Op::Pair, Sizes::Fixed(bytes), MANY, SIZED_BATCH, 0)));
+        specs.extend(FIXED.map(|bytes| spec_of(Op::Pair, Sizes::Fixed(bytes), MANY, SIZED_BATCH, 0)));
     }
     keep_first(&mut specs);
     specs
 }
 
-/// Everybody who takes part, and what their cells share.
-struct Cast<'a> {
-    found: &'a Found,
-    links: Rc<Vec<Link>>,
-    own: Rc<Own>,
-    #[cfg(feature = "peers")]
-    theirs: Rc<super::theirs::Theirs>,
-    #[cfg(feature = "peers")]
-    aws_lc: Rc<super::framed::Loop<workload::engine::AwsLc>>,
+/// Somebody who takes part with packets in memory and over sockets.
+struct Party {
+    name: &'static str,
+    ends: Make,
+    sockets: sockets::Make,
 }
 
-/// Does one thing for each subject that works packet by packet, whose ciphers are types of their own.
-macro_rules! each_single {
-    ($cast:expr, |$ciphers:ident| $work:expr) => {{
-        let cast = $cast;
-        let mut made = Vec::new();
-        {
-            let $ciphers = &cast.own;
-            made.push((Own::NAME, $work));
+impl Party {
+    fn batched(links: &Rc<Vec<Link>>) -> Party {
+        let ends = batched(links);
+        let links = Rc::clone(links);
+        Party {
+            name: Batched::NAME,
+            ends,
+            sockets: Rc::new(move || sockets::batched(&links[0])),
         }
-        #[cfg(feature = "peers")]
-        {
-            let $ciphers = &cast.theirs;
-            made.push((super::PEERS[0], $work));
-            let $ciphers = &cast.aws_lc;
-            made.push((super::PEERS[1], $work));
+    }
+
+    fn single<C: Ciphers>(ciphers: C, links: &Rc<Vec<Link>>) -> Party {
+        let ciphers = Rc::new(ciphers);
+        let ends = single(&ciphers, links);
+        let links = Rc::clone(links);
+        Party {
+            name: C::NAME,
+            ends,
+            sockets: Rc::new(move || sockets::single(&*ciphers, &links[0])),
         }
-        made.retain(|(name, _)| *name == Own::NAME || cast.found.has(name));
-        made
-    }};
+    }
 }
 
-impl<'a> Cast<'a> {
-    fn new(found: &'a Found) -> Result<Self, CellError> {
-        Ok(Cast {
-            found,
-            links: Rc::new(links(MANY)?),
-            own: Rc::new(Own),
-            #[cfg(feature = "peers")]
-            theirs: Rc::default(),
-            #[cfg(feature = "peers")]
-            aws_lc: Rc::new(super::framed::Loop::NEW),
-        })
-    }
-
-    /// Who takes part with packets in memory.
-    fn ends(&self) -> Vec<(&'static str, Make)> {
-        let mut all = vec![(Batched::NAME, batched(&self.links))];
-        all.extend(each_single!(self, |ciphers| {
-            let (ciphers, links) = (Rc::clone(ciphers), Rc::clone(&self.links));
-            let make: Make = Rc::new(move |traffic, op, _| {
-                Ok(Box::new(Single::new(
-                    Rc::clone(&ciphers),
-                    Rc::clone(&links),
-                    traffic,
-                    op,
-                )))
-            });
-            make
-        }));
-        all
-    }
-
-    /// Who takes part over sockets.
-    fn sockets(&self) -> Vec<(&'static str, sockets::Make)> {
-        let links = Rc::clone(&self.links);
-        let batched: sockets::Make = Rc::new(move || sockets::batched(&links[0]));
-        let mut all = vec![(sockets::BATCHED, batched)];
-        all.extend(each_single!(self, |ciphers| {
-            let (ciphers, links) = (Rc::clone(ciphers), Rc::clone(&self.links));
-            let make: sockets::Make = Rc::new(move || sockets::single(&*ciphers, &links[0]));
-            make
-        }));
-        all
-    }
-
-    /// Who takes part in what is done once.
-    fn once(&self, once: Once, cells: &mut Vec<Cell>) {
-        let case = Spec::Once(once).case();
-        cells.push(once::own(once, case.clone(), &self.links));
+/// Everybody who takes part.
+fn parties(found: &Found, links: &Rc<Vec<Link>>) -> Vec<Party> {
+    let mut parties = vec![
+        Party::batched(links),
+        Party::single(Own, links),
         #[cfg(feature = "peers")]
-        if self.found.has(super::PEERS[0]) {
-            cells.extend(super::once_theirs::theirs(once, case, &self.links));
-        }
-    }
+        Party::single(super::theirs::Theirs::default(), links),
+        #[cfg(feature = "peers")]
+        Party::single(super::framed::Loop::<workload::engine::AwsLc>::NEW, links),
+    ];
+    let ours = [Batched::NAME, Own::NAME];
+    parties.retain(|party| ours.contains(&party.name) || found.has(party.name));
+    parties
 }
 
 /// Our batches on the processor.
 pub(super) fn batched(links: &Rc<Vec<Link>>) -> Make {
     let links = Rc::clone(links);
     Rc::new(move |traffic, op, batch| Ok(Box::new(Batched::new(Rc::clone(&links), traffic, op, batch)?)))
+}
+
+/// Packets one at a time.
+pub(super) fn single<C: Ciphers>(ciphers: &Rc<C>, links: &Rc<Vec<Link>>) -> Make {
+    let (ciphers, links) = (Rc::clone(ciphers), Rc::clone(links));
+    Rc::new(move |traffic, op, _| {
+        let single = Single::new(Rc::clone(&ciphers), Rc::clone(&links), traffic, op);
+        Ok(Box::new(single))
+    })
 }
 
 /// Damaged packets on so many connections: a bit of the header, of the contents, of the tag.
@@ -327,22 +293,32 @@ pub(super) fn none(spec: &Spec, error: &CellError) -> Cell {
 /// Every cell of a run.
 pub(super) fn cells(profile: Profile, specs: &[Spec], found: &Found) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
-    let cast = match Cast::new(found) {
-        Ok(cast) => cast,
+    let links = match links(MANY) {
+        Ok(links) => Rc::new(links),
         Err(error) => return specs.iter().map(|spec| none(spec, &error)).collect(),
     };
-    let mut stage = Stage::new(profile, Rc::clone(&cast.links));
+    let parties = parties(found, &links);
+    let mut stage = Stage::new(profile, Rc::clone(&links));
     for spec in specs {
         match *spec {
-            Spec::Once(once) => cast.once(once, &mut cells),
+            Spec::Once(once) => {
+                cells.push(once::own(once, spec.case(), &links));
+                #[cfg(feature = "peers")]
+                if found.has(super::PEERS[0]) {
+                    cells.extend(super::once_theirs::theirs(once, spec.case(), &links));
+                }
+            }
             Spec::Sockets { bytes, batch } => {
                 let messages = Rc::new(Messages::new(bytes));
-                cells.extend(cast.sockets().into_iter().map(|(subject, make)| {
-                    let messages = Rc::clone(&messages);
-                    Cell::new(spec.case(), subject, SocketCell { messages, batch, make })
+                cells.extend(parties.iter().map(|party| {
+                    let (messages, make) = (Rc::clone(&messages), Rc::clone(&party.sockets));
+                    Cell::new(spec.case(), party.name, SocketCell { messages, batch, make })
                 }));
             }
-            Spec::Packets { .. } => cells.extend(stage.cells(spec, cast.ends(), Kept::Always)),
+            Spec::Packets { .. } => {
+                let ends = parties.iter().map(|party| (party.name, Rc::clone(&party.ends)));
+                cells.extend(stage.cells(spec, ends.collect(), Kept::Always));
+            }
         }
     }
     cells

@@ -57,11 +57,18 @@ pub(super) struct BatchEnd {
 }
 
 impl BatchEnd {
-    pub(super) fn new(options: &BatchOptions) -> Result<Self, CellError> {
+    pub(super) fn new(options: BatchOptions) -> Result<Self, CellError> {
         Ok(BatchEnd {
-            transport: BatchTransport::new(options.clone()).map_err(failed)?,
+            transport: BatchTransport::new(options).map_err(failed)?,
             ids: Vec::new(),
         })
+    }
+
+    /// With these connections.
+    pub(super) fn with(options: BatchOptions, links: &[Link]) -> Result<Self, CellError> {
+        let mut end = BatchEnd::new(options)?;
+        end.rewind(links)?;
+        Ok(end)
     }
 
     /// Puts all connections in again, each in the place of its number.
@@ -125,6 +132,17 @@ impl BatchEnd {
     }
 }
 
+/// Options of a transport for batches of at most `batch` packets of some traffic, of which `at_once` are under way.
+pub(super) fn options(traffic: &Traffic, batch: usize, at_once: usize) -> BatchOptions {
+    let count = traffic.count();
+    let wire = |start: usize| traffic.wires(&(start..(start + batch).min(count))).len();
+    let largest = at_once * (0..count).step_by(batch).map(wire).max().unwrap_or(0);
+    let mut options = BatchOptions::default();
+    options.send_arena = options.send_arena.max(largest);
+    options.receive_arena = options.receive_arena.max(largest + DEFAULT_CONTENTS_LIMIT + (1 << 17));
+    options
+}
+
 /// Our engine for batches: a transport that seals and another that opens.
 pub(super) struct Batched {
     links: Rc<Vec<Link>>,
@@ -146,20 +164,13 @@ impl Batched {
 
     /// Ends for batches of at most `batch` packets.
     pub(super) fn new(links: Rc<Vec<Link>>, traffic: &Traffic, op: Op, batch: usize) -> Result<Self, CellError> {
-        let usual = BatchOptions::default();
-        let all = traffic.count();
-        let starts = (0..all).step_by(batch);
-        let largest = starts.map(|start| traffic.wires(&(start..(start + batch).min(all))).len());
-        let largest = largest.max().unwrap_or(0);
-        let mut options = usual;
-        options.send_arena = options.send_arena.max(largest);
-        options.receive_arena = options.receive_arena.max(largest + DEFAULT_CONTENTS_LIMIT + (1 << 17));
+        let options = options(traffic, batch, 1);
         Ok(Batched {
             links,
             connections: traffic.connections(),
             op,
-            here: BatchEnd::new(&options)?,
-            there: BatchEnd::new(&options)?,
+            here: BatchEnd::new(options.clone())?,
+            there: BatchEnd::new(options)?,
             lanes: [Lanes::default(); 2],
             elsewhere: [0; 2],
         })

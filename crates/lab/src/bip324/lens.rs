@@ -237,59 +237,36 @@ fn place(_: &Scope<'_>, _: usize, case: &Case) -> Vec<Place> {
     let (size, batch, connections) = (facts.size(), facts.batch, facts.connections());
     if facts.op == LOOPBACK {
         let title = "Two endpoints over loopback TCP (packets in a write)".to_owned();
-        return vec![table(
-            4,
-            title,
-            &SOCKETS,
-            bytes * 1000 + batch,
-            format!("{size} x{batch}"),
-        )];
+        let column = format!("{size} x{batch}");
+        return vec![table(4, title, &SOCKETS, bytes * 1000 + batch, column)];
     }
     if facts.op == CROWD {
         let title = format!("Connections over loopback, the mix both ways, x{batch}");
         return vec![table(-3, title, &OVER_SOCKETS, facts.connections, connections)];
     }
     if ONCE.contains(&facts.op) {
-        let order = position(&ONCE, facts.op) as i64;
-        return vec![table(
-            5,
-            "Once a connection".to_owned(),
-            &SET_UP,
-            order,
-            facts.op.to_owned(),
-        )];
+        let (title, order) = ("Once a connection".to_owned(), position(&ONCE, facts.op) as i64);
+        return vec![table(5, title, &SET_UP, order, facts.op.to_owned())];
     }
     if facts.op == NODE {
+        let threads = facts.threads();
+        let title = format!("Pairs of a node on {threads}, the mix by batch, {connections}");
         let by_batch = Place {
             sweep: true,
             least: 2,
-            ..table(
-                -1,
-                format!(
-                    "Pairs of a node on {}, the mix by batch, {connections}",
-                    facts.threads()
-                ),
-                &BY_BATCH,
-                batch,
-                batch.to_string(),
-            )
+            ..table(-1, title, &BY_BATCH, batch, batch.to_string())
         };
         let title = format!("Pairs of a node by threads, the mix, x{batch}, {connections}");
         let by_threads = Place {
             least: 2,
-            ..table(-2, title, &MIX, facts.threads, facts.threads())
+            ..table(-2, title, &MIX, facts.threads, threads)
         };
         return vec![by_threads, by_batch];
     }
     if facts.sizes != "mix" {
         let title = format!("Packets of one size, x{batch}, {connections}");
-        return vec![table(
-            3,
-            title,
-            &ONE_SIZE,
-            bytes * 10 + op,
-            format!("{} {size}", facts.op),
-        )];
+        let column = format!("{} {size}", facts.op);
+        return vec![table(3, title, &ONE_SIZE, bytes * 10 + op, column)];
     }
     let mut places = Vec::new();
     if batch == 4096 {

@@ -139,25 +139,33 @@ impl<R, W: Fn(R) -> Result<Answer, CellError>> Chunk for Several<R, W> {
     }
 }
 
-/// A cell for an operation: `work` on what `prepare` has made, which must give what is `expected`.
-pub(super) fn cell<R: 'static, W>(
-    case: Case,
-    subject: &str,
-    links: &Rc<Vec<Link>>,
-    prepare: fn(&Link) -> Result<R, CellError>,
-    work: W,
-    expected: fn(&Link) -> Result<Answer, CellError>,
-) -> Cell
-where
-    W: Fn(R) -> Result<Answer, CellError> + 'static,
-{
-    let step = Step {
-        prepare,
-        work,
-        expected,
-    };
-    let (step, links) = (Rc::new(step), Rc::clone(links));
-    chunked(case, subject, move || Several::new(Rc::clone(&step), Rc::clone(&links)))
+/// Where an operation is measured.
+pub(super) struct At<'a> {
+    pub(super) case: Case,
+    pub(super) subject: &'a str,
+    pub(super) links: &'a Rc<Vec<Link>>,
+}
+
+impl At<'_> {
+    /// A cell for an operation: `work` on what `prepare` has made, which must give what is `expected`.
+    pub(super) fn cell<R: 'static, W>(
+        self,
+        prepare: fn(&Link) -> Result<R, CellError>,
+        work: W,
+        expected: fn(&Link) -> Result<Answer, CellError>,
+    ) -> Cell
+    where
+        W: Fn(R) -> Result<Answer, CellError> + 'static,
+    {
+        let step = Step {
+            prepare,
+            work,
+            expected,
+        };
+        let (step, links) = (Rc::new(step), Rc::clone(self.links));
+        let make = move || Several::new(Rc::clone(&step), Rc::clone(&links));
+        chunked(self.case, self.subject, make)
+    }
 }
 
 /// Both secret keys.
@@ -180,38 +188,19 @@ pub(super) fn points(link: &Link, secret: usize) -> Result<Points, CellError> {
 
 /// Our cells of an operation.
 pub(super) fn own(once: Once, case: Case, links: &Rc<Vec<Link>>) -> Cell {
-    let name = Sealway::NAME;
+    let subject = Sealway::NAME;
+    let at = At { case, subject, links };
     match once {
-        Once::Key => cell(case, name, links, secrets, key, agreed_key),
-        Once::Ecdh => cell(
-            case,
-            name,
-            links,
+        Once::Key => at.cell(secrets, key, agreed_key),
+        Once::Ecdh => at.cell(
             |link| points(link, 0),
             |points| Ok(shared(points, ElligatorSwiftParty::A)),
             // The other end's.
             |link| Ok(shared(points(link, 1)?, ElligatorSwiftParty::B)),
         ),
-        Once::Expand => cell(
-            case,
-            name,
-            links,
-            |link| Ok(extract(&secret(link)?)),
-            |prk| expand(&prk),
-            session_id,
-        ),
-        Once::Hkdf => cell(
-            case,
-            name,
-            links,
-            secret,
-            |secret| expand(&extract(&secret)),
-            session_id,
-        ),
-        Once::Schedule => cell(
-            case,
-            name,
-            links,
+        Once::Expand => at.cell(|link| Ok(extract(&secret(link)?)), |prk| expand(&prk), session_id),
+        Once::Hkdf => at.cell(secret, |secret| expand(&extract(&secret)), session_id),
+        Once::Schedule => at.cell(
             secret,
             |secret| {
                 let keys = SessionKeys::derive(&secret, MAGIC).map_err(failed)?;
@@ -219,10 +208,7 @@ pub(super) fn own(once: Once, case: Case, links: &Rc<Vec<Link>>) -> Cell {
             },
             session_id,
         ),
-        Once::Agree => cell(
-            case,
-            name,
-            links,
+        Once::Agree => at.cell(
             |link| {
                 let [theirs, own] = link.encodings;
                 let key = LocalKey::with_encoding(&link.secrets[1], own).map_err(failed)?;
@@ -235,7 +221,7 @@ pub(super) fn own(once: Once, case: Case, links: &Rc<Vec<Link>>) -> Cell {
             // The connection's, which the other end derived.
             session_id,
         ),
-        Once::Handshake => cell(case, name, links, secrets, handshake, by_steps),
+        Once::Handshake => at.cell(secrets, handshake, by_steps),
     }
 }
 

@@ -7,7 +7,7 @@ use secp256k1::Secp256k1;
 use secp256k1::ellswift::ElligatorSwiftParty;
 
 use super::links::{Link, MAGIC, failed};
-use super::once::{Once, answer, cell, points, secrets, session_id};
+use super::once::{At, Once, answer, points, secrets, session_id};
 use super::theirs::{handshake, start};
 use crate::result::Case;
 use crate::run::{Cell, CellError};
@@ -16,19 +16,15 @@ use crate::workload::subjects::BIP324;
 /// Their cell of an operation, if they offer it by itself. The context is made once, as a program that cares would.
 pub(super) fn theirs(once: Once, case: Case, links: &Rc<Vec<Link>>) -> Option<Cell> {
     let curve = Secp256k1::signing_only();
+    let subject = BIP324;
+    let at = At { case, subject, links };
     let made = match once {
-        Once::Key => cell(
-            case,
-            BIP324,
-            links,
+        Once::Key => at.cell(
             |link| Ok(link.secrets[0]),
             move |secret| Ok(start(secret, Role::Initiator, &curve)?.1),
             |link| Ok(link.encodings[0]),
         ),
-        Once::Agree => cell(
-            case,
-            BIP324,
-            links,
+        Once::Agree => at.cell(
             |link| points(link, 1),
             |(a, b, secret)| {
                 let keys = SessionKeyMaterial::from_ecdh(a, b, secret, ElligatorSwiftParty::B, MAGIC.0);
@@ -36,10 +32,7 @@ pub(super) fn theirs(once: Once, case: Case, links: &Rc<Vec<Link>>) -> Option<Ce
             },
             session_id,
         ),
-        Once::Handshake => cell(
-            case,
-            BIP324,
-            links,
+        Once::Handshake => at.cell(
             secrets,
             move |secrets| {
                 let [here, there] = handshake(&secrets, &curve)?;

@@ -1,32 +1,15 @@
 //! A real run, short, fills the result and both reports; no time is asserted.
 
 use super::*;
-use crate::catalogue;
 use crate::ending::Ending;
-use crate::plan::Profile;
-use crate::report;
-use crate::report::terminal::Style;
+use crate::packets::tests::{Watcher, shown};
 use crate::result::{ResultRow, RunResult};
-use crate::run::Observer;
 use crate::workload::{Peers, run};
-
-struct Watcher;
-
-impl Observer for Watcher {
-    fn round_done(&mut self, partial: &RunResult) {
-        assert!(!partial.complete);
-    }
-}
 
 fn request(peers: Peers, budget: u64) -> Request {
     Request {
-        profile: Profile::Quick,
         peers,
-        budget: Some(Duration::from_secs(budget)),
-        overtime: true,
-        seed: Some(1),
-        command: vec!["sealway".to_owned()],
-        ..Request::default()
+        ..packets::tests::request(&[], budget)
     }
 }
 
@@ -41,7 +24,7 @@ fn a_short_run_fills_the_result() {
         cases: Some(measured),
         ..request(Peers::Auto, 10)
     };
-    let result = run(&[&WORKLOAD], &wanted, &mut Watcher).unwrap();
+    let result = run(&[&WORKLOAD], &wanted, &mut Watcher::default()).unwrap();
     assert_eq!(Ending::of(&result, false), Ending::Done, "{:?}", result.warnings);
     assert!(result.complete);
     let rows: Vec<&ResultRow> = result.results.iter().collect();
@@ -90,22 +73,15 @@ fn a_short_run_fills_the_result() {
 
 /// Both reports have the sections, within 80 columns.
 fn reports_show(result: &RunResult) {
-    let text = report::terminal::render(result, &catalogue::ALL, &Style::default(), &[]);
-    assert!(
-        text.lines()
-            .all(|line| line.starts_with("Repeat") || line.chars().count() <= 80),
-        "{text}"
-    );
-    for words in [
+    let words = [
         "The mix, x4096, 1000 connections: 10^6/s",
         "Two endpoints over loopback TCP",
         "Once a connection: us",
         "Protocol overhead, bytes on the wire",
         "Over all cases of bip324",
-    ] {
-        assert!(text.contains(words) || !cfg!(feature = "peers"), "{words}: {text}");
-    }
-    let page = report::html::render(result, &catalogue::ALL);
+    ];
+    let there = if cfg!(feature = "peers") { &words[..] } else { &[] };
+    let page = shown(result, there);
     assert!(page.contains("id=\"bip324-section\"") && page.contains("CPU of both ends"));
     assert!(page.contains("million BIP324 packets a second"));
 }
@@ -114,9 +90,9 @@ fn reports_show(result: &RunResult) {
 fn only_suites_and_peers_of_the_protocol_take_part() {
     let mut wanted = request(Peers::Auto, 6);
     wanted.suites = vec![Suite::Aes128Gcm];
-    let error = run(&[&WORKLOAD], &wanted, &mut Watcher).unwrap_err();
+    let error = run(&[&WORKLOAD], &wanted, &mut Watcher::default()).unwrap_err();
     assert_eq!(error.ending(), Ending::Misused);
     let wanted = request(Peers::Named(vec!["ring".to_owned()]), 6);
-    let error = run(&[&WORKLOAD], &wanted, &mut Watcher).unwrap_err();
+    let error = run(&[&WORKLOAD], &wanted, &mut Watcher::default()).unwrap_err();
     assert!(error.to_string().contains("bip324, aws-lc-rs"), "{error}");
 }

@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sealway_bip324::batch::{BatchOptions, BatchTransport, ConnectionId};
+use sealway_bip324::batch::BatchOptions;
 use sealway_bip324::{Kind, LENGTH_LEN, OVERHEAD, TAG_LEN};
 
 use super::ciphers::Ciphers;
-use super::ends::Batched;
+use super::ends::BatchEnd;
 use super::links::{Link, SEED, failed};
 use crate::measure::clock::process_cpu;
 use crate::run::{CellError, Counted, Timed};
@@ -86,27 +86,11 @@ fn read(from: &mut dyn Read, room: &mut [u8]) -> Result<usize, CellError> {
     }
 }
 
-/// Our batches, at either end.
-struct BatchEnd {
-    transport: BatchTransport,
-    id: ConnectionId,
-}
-
-impl BatchEnd {
-    fn new(link: &Link) -> Result<Self, CellError> {
-        let mut transport = BatchTransport::new(BatchOptions::default()).map_err(failed)?;
-        let id = transport
-            .add(link.send_chain()?, link.recv_chain()?, &[])
-            .map_err(failed)?;
-        Ok(BatchEnd { transport, id })
-    }
-}
-
 impl Sender for BatchEnd {
     fn send(&mut self, messages: &Messages, first: u64, count: usize, to: &mut dyn Write) -> Result<(), CellError> {
         for i in first..first + count as u64 {
             self.transport
-                .submit(self.id, Kind::Genuine, messages.contents(i))
+                .submit(self.ids[0], Kind::Genuine, messages.contents(i))
                 .map_err(failed)?;
         }
         for bytes in self.transport.seal().iter().flat_map(|output| output.slices()) {
@@ -118,7 +102,7 @@ impl Sender for BatchEnd {
 
 impl Receiver for BatchEnd {
     fn receive(&mut self, from: &mut dyn Read, see: &mut dyn FnMut(&[u8])) -> Result<usize, CellError> {
-        let room = self.transport.receive_room(self.id, READ).map_err(failed)?;
+        let room = self.transport.receive_room(self.ids[0], READ).map_err(failed)?;
         let got = read(from, room)?;
         self.transport.receive_commit(got).map_err(failed)?;
         self.transport.open().iter().for_each(|message| see(message.contents));
@@ -131,7 +115,8 @@ impl Receiver for BatchEnd {
 
 /// Our batches at both ends.
 pub(super) fn batched(link: &Link) -> Result<(Box<dyn Sender>, Box<dyn Receiver>), CellError> {
-    Ok((Box::new(BatchEnd::new(link)?), Box::new(BatchEnd::new(link)?)))
+    let end = || BatchEnd::with(BatchOptions::default(), std::slice::from_ref(link));
+    Ok((Box::new(end()?), Box::new(end()?)))
 }
 
 struct SingleSender<C: Ciphers> {
@@ -236,9 +221,6 @@ pub(super) struct SocketCell {
     pub(super) make: Make,
 }
 
-/// The subject whose batches these are.
-pub(super) const BATCHED: &str = Batched::NAME;
-
 impl Timed for SocketCell {
     fn prepare(&mut self) -> Result<(), CellError> {
         self.window(Duration::ZERO, Duration::from_millis(2)).map(drop)
@@ -246,7 +228,7 @@ impl Timed for SocketCell {
 
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
         let (mut sender, mut receiver) = (self.make)()?;
-        let (mut to, mut from) = connected().map_err(broken)?;
+        let [mut to, mut from] = connected().map_err(broken)?;
         let stop = AtomicBool::new(false);
         let (messages, batch) = (&*self.messages, self.batch);
         thread::scope(|scope| {
@@ -278,8 +260,17 @@ impl Timed for SocketCell {
 }
 
 /// Both ends of a connection.
-fn connected() -> std::io::Result<(TcpStream, TcpStream)> {
-    let listener = TcpListener::bind(("127.0.0.1", 0))?;
+fn connected() -> std::io::Result<[TcpStream; 2]> {
+    let ends = connect(&TcpListener::bind(("127.0.0.1", 0))?)?;
+    for end in &ends {
+        end.set_read_timeout(Some(PATIENCE))?;
+        end.set_write_timeout(Some(PATIENCE))?;
+    }
+    Ok(ends)
+}
+
+/// Both ends of a new connection to a listener of this process.
+pub(super) fn connect(listener: &TcpListener) -> std::io::Result<[TcpStream; 2]> {
     let to = TcpStream::connect(listener.local_addr()?)?;
     // Whoever else may have found the port: it is our own end that is taken.
     let from = loop {
@@ -290,10 +281,8 @@ fn connected() -> std::io::Result<(TcpStream, TcpStream)> {
     };
     for end in [&to, &from] {
         end.set_nodelay(true)?;
-        end.set_read_timeout(Some(PATIENCE))?;
-        end.set_write_timeout(Some(PATIENCE))?;
     }
-    Ok((to, from))
+    Ok([to, from])
 }
 
 /// CPU seconds of this process since `before`, where the system tells.

@@ -11,40 +11,23 @@ use sealway_bip324::{OVERHEAD, PacketOpener};
 
 use super::cells::{Kept, PacketCell, Task};
 use super::ciphers::Own;
-use super::definition::{BATCH, MANY, Spec, hash, specs};
+use super::definition::{BATCH, MANY, Spec, batched, hash, single, specs};
 use super::ends::{Batched, Ends, Make};
 use super::framed::Loop;
-use super::links::{Link, SEED, links};
+use super::links::{Link, links};
 use super::once::{self, Once};
-use super::single::Single;
 use super::sockets::{self, Messages, Receiver, Sender, SocketCell};
 use super::traffic::{DECOY_MAX, Traffic};
 use super::*;
 use crate::plan::Profile;
 use crate::run::{CellError, Counted, Timed};
-use crate::stats::SplitMix64;
-use crate::workload::batch::{Op, Sizes, packets};
+use crate::workload::batch::{Op, Sizes};
 use crate::workload::engine::RustCrypto;
 
 const FEW: usize = 5;
 
 fn few() -> Rc<Vec<Link>> {
     Rc::new(links(FEW).unwrap())
-}
-
-#[test]
-fn the_mix_is_what_is_stated() {
-    let mut random = SplitMix64::stream(SEED, 0);
-    let count = packets(Profile::Full);
-    let lengths: Vec<usize> = (0..count).map(|_| Sizes::Mix.draw(0, &mut random)).collect();
-    let mean = lengths.iter().sum::<usize>() as f64 / count as f64;
-    // 0.4 x 16 + 0.3 x 80.5 + 0.2 x 320.5 + 0.1 x 2304.5 = 325.1; one standard error of the mean is 2.1.
-    assert!((mean - 325.1).abs() < 8.0, "{mean}");
-    for (range, share) in [(0..=32, 0.4), (33..=128, 0.3), (129..=512, 0.2), (513..=4096, 0.1)] {
-        let inside = lengths.iter().filter(|length| range.contains(*length)).count() as f64 / count as f64;
-        assert!((inside - share).abs() < 0.006, "{range:?}: {inside}");
-    }
-    assert!(lengths.contains(&0) && lengths.iter().max() == Some(&4096));
 }
 
 /// Our opener, packet by packet, gives back what the oracle sealed, over several changes of keys.
@@ -284,22 +267,13 @@ fn all_subjects_agree_and_decoys_do_not_count() {
     let traffic = Traffic::new(&links, Sizes::Fixed(50), 20, 2048).unwrap();
     let all = 0..traffic.count();
     let (messages, bytes) = traffic.useful(&all);
-    let (a, b, c) = (Rc::clone(&links), Rc::clone(&links), Rc::clone(&links));
-    let mut makes: Vec<Make> = vec![
-        Rc::new(move |traffic, op, batch| Ok(Box::new(Batched::new(Rc::clone(&a), traffic, op, batch)?))),
-        Rc::new(move |traffic, op, _| Ok(Box::new(Single::new(Rc::new(Own), Rc::clone(&b), traffic, op)))),
-        Rc::new(move |traffic, op, _| {
-            let ciphers = Rc::new(Loop::<RustCrypto>::NEW);
-            Ok(Box::new(Single::new(ciphers, Rc::clone(&c), traffic, op)))
-        }),
+    let makes = [
+        batched(&links),
+        single(&Rc::new(Own), &links),
+        single(&Rc::new(Loop::<RustCrypto>::NEW), &links),
+        #[cfg(feature = "peers")]
+        single(&Rc::new(theirs::Theirs::default()), &links),
     ];
-    #[cfg(feature = "peers")]
-    {
-        let (d, theirs) = (Rc::clone(&links), Rc::new(theirs::Theirs::default()));
-        makes.push(Rc::new(move |traffic, op, _| {
-            Ok(Box::new(Single::new(Rc::clone(&theirs), Rc::clone(&d), traffic, op)))
-        }));
-    }
     for make in makes {
         for (op, batch) in [(Op::Seal, 16), (Op::Open, 2048), (Op::Pair, 2048), (Op::Pair, 1)] {
             let counted = visit(&mut PacketCell::new(task(&links, op, batch, Rc::clone(&make)))).unwrap();
@@ -410,10 +384,12 @@ fn handshake_steps_are_checked() {
             assert!(visit(&mut cell).unwrap().ops > 0, "{step:?}");
         }
     }
-    let got = visit(&mut once::cell(
-        Case::new(),
-        "test",
-        &links,
+    let at = once::At {
+        case: Case::new(),
+        subject: "test",
+        links: &links,
+    };
+    let got = visit(&mut at.cell(
         |link| Ok(link.start),
         |start| Ok(once::answer(&[start ^ 1])),
         |link| Ok(once::answer(&[link.start])),

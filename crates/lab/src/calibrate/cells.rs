@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{CONNECTIONS, whole};
 use crate::load::generator::Generator;
 use crate::load::scripts::HTTP_KEEP;
-use crate::load::sink::{Fault, Sink};
+use crate::load::sink::Sink;
 use crate::measure::place::{End, hold};
 use crate::run::{CellError, Counted, Timed};
 use crate::transports::{self, Moved, WRITE};
@@ -58,7 +58,7 @@ impl Timed for OurRequests {
         generator.once(AT_ONCE)?;
         let length = Duration::from_secs(whole(window));
         let window = generator.closed(Duration::ZERO, length, &mut |_| {})?;
-        sound(&sink)?;
+        sink.check()?;
         let failed = generator.latency.failed();
         if failed > 0 || window.done == 0 {
             let all = generator.latency.count();
@@ -83,14 +83,5 @@ impl Timed for OurRequests {
             figures,
             tails: Vec::new(),
         })
-    }
-}
-
-/// An error if the server got other bytes than a generator sends.
-pub(super) fn sound(sink: &Sink) -> Result<(), CellError> {
-    match sink.take_fault() {
-        None => Ok(()),
-        Some(Fault::Wrong(what)) => Err(CellError::wrong(what)),
-        Some(Fault::Failed(what)) => Err(CellError::failed(what)),
     }
 }

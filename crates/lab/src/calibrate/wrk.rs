@@ -77,7 +77,7 @@ impl Program {
         command.stdin(Stdio::null()).stderr(Stdio::null());
         let patience = Duration::from_secs(seconds) + PATIENCE;
         let ended = peer::run(&mut command, MAX_OUTPUT, patience).map_err(CellError::failed)?;
-        cells::sound(&sink)?;
+        sink.check()?;
         counted(&ended, seconds, sink.served()).map_err(CellError::failed)
     }
 }

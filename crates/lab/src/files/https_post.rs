@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256};
+use rcgen::generate_simple_self_signed;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -85,18 +85,17 @@ pub fn receive(
     suite: Suite,
     listening: impl FnOnce(SocketAddr) -> io::Result<()>,
 ) -> Result<(), PostError> {
-    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(tls)?;
-    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).map_err(tls)?;
-    let made = params.self_signed(&key).map_err(tls)?;
-    let secret = PrivateKeyDer::try_from(key.serialize_der()).map_err(tls)?;
+    // Of P-256.
+    let made = generate_simple_self_signed(["127.0.0.1".to_owned()]).map_err(tls)?;
+    let secret = PrivateKeyDer::try_from(made.signing_key.serialize_der()).map_err(tls)?;
     let config = ServerConfig::builder_with_provider(provider(suite)?)
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(tls)?
         .with_no_client_auth()
-        .with_single_cert(vec![made.der().clone()], secret)
+        .with_single_cert(vec![made.cert.der().clone()], secret)
         .map_err(tls)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    std::fs::write(certificate, made.pem())?;
+    std::fs::write(certificate, made.cert.pem())?;
     listening(listener.local_addr()?)?;
     let (socket, _) = listener.accept()?;
     prepare(&socket)?;
@@ -107,21 +106,13 @@ pub fn receive(
     let request = Request::parse(&head)?;
     let mut file = File::create_new(folder.join(&request.name))?;
     file.write_all(&rest)?;
-    let mut left = request
+    let left = request
         .bytes
         .checked_sub(rest.len() as u64)
         .ok_or_else(|| PostError::Peer("more bytes than it announced".to_owned()))?;
-    let mut piece = vec![0; PIECE];
-    while left > 0 {
-        let most = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        match stream.read(&mut piece[..most])? {
-            0 => return Err(PostError::Peer(format!("it ended with {left} bytes left"))),
-            n => {
-                file.write_all(&piece[..n])?;
-                left -= n as u64;
-            }
-        }
-    }
+    copy(&mut stream, &mut file, left, |left| {
+        PostError::Peer(format!("it ended with {left} bytes left"))
+    })?;
     drop(file);
     stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")?;
     stream.conn.send_close_notify();
@@ -160,18 +151,9 @@ pub fn send(to: SocketAddr, certificate: &Path, suite: Suite, path: &Path) -> Re
         stream,
         "POST /upload/{name} HTTP/1.1\r\nHost: {to}\r\nContent-Length: {bytes}\r\nConnection: close\r\n\r\n"
     )?;
-    let mut piece = vec![0; PIECE];
-    let mut left = bytes;
-    while left > 0 {
-        let most = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        match file.read(&mut piece[..most])? {
-            0 => return Err(PostError::Io(io::Error::other("the file became shorter"))),
-            n => {
-                stream.write_all(&piece[..n])?;
-                left -= n as u64;
-            }
-        }
-    }
+    copy(&mut file, &mut stream, bytes, |_| {
+        PostError::Io(io::Error::other("the file became shorter"))
+    })?;
     stream.flush()?;
     let (answer, _) = head(&mut stream)?;
     let first = answer.lines().next().unwrap_or_default();
@@ -208,6 +190,26 @@ fn prepare(socket: &TcpStream) -> io::Result<()> {
     socket.set_nodelay(true)?;
     socket.set_read_timeout(Some(PATIENCE))?;
     socket.set_write_timeout(Some(PATIENCE))
+}
+
+/// Moves `left` bytes in pieces; `short` is why one that ends with some left has failed.
+fn copy(
+    from: &mut impl Read,
+    to: &mut impl Write,
+    mut left: u64,
+    short: impl Fn(u64) -> PostError,
+) -> Result<(), PostError> {
+    let mut piece = vec![0; PIECE];
+    while left > 0 {
+        let most = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let n = from.read(&mut piece[..most])?;
+        if n == 0 {
+            return Err(short(left));
+        }
+        to.write_all(&piece[..n])?;
+        left -= n as u64;
+    }
+    Ok(())
 }
 
 /// Everything up to the empty line, and what came with it.
@@ -284,6 +286,17 @@ mod tests {
 
     use super::*;
 
+    /// Takes a file, while `sends` is told where.
+    fn taken(to: &Path, certificate: &Path, suite: Suite, sends: impl FnOnce(SocketAddr)) -> Result<(), PostError> {
+        let (tell, told) = channel();
+        let listening = move |address| tell.send(address).map_err(io::Error::other);
+        std::thread::scope(|scope| {
+            let receiver = scope.spawn(move || receive(to, certificate, suite, listening));
+            sends(told.recv().unwrap());
+            receiver.join().unwrap()
+        })
+    }
+
     fn sent(bytes: usize, suite: Suite) {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("file-1.bin"), folder.path().join("to"));
@@ -291,16 +304,8 @@ mod tests {
         let content: Vec<u8> = (0..bytes).map(|i| (i % 251) as u8).collect();
         std::fs::write(&from, &content).unwrap();
         let certificate = folder.path().join("certificate");
-        let (tell, told) = channel();
-        std::thread::scope(|scope| {
-            let receiver = scope.spawn(|| {
-                receive(&to, &certificate, suite, |address| {
-                    tell.send(address).map_err(io::Error::other)
-                })
-            });
-            send(told.recv().unwrap(), &certificate, suite, &from).unwrap();
-            receiver.join().unwrap().unwrap();
-        });
+        let sends = |address| send(address, &certificate, suite, &from).unwrap();
+        taken(&to, &certificate, suite, sends).unwrap();
         assert!(
             std::fs::read(to.join("file-1.bin")).unwrap() == content,
             "{bytes} bytes"
@@ -333,21 +338,13 @@ mod tests {
         let certificate = folder.path().join("certificate");
         let file = folder.path().join("file");
         std::fs::write(&file, b"x").unwrap();
-        let (tell, told) = channel();
-        std::thread::scope(|scope| {
-            let receiver = scope.spawn(|| {
-                receive(folder.path(), &certificate, Suite::Aes128Gcm, |address| {
-                    tell.send(address).map_err(io::Error::other)
-                })
-            });
-            let address = told.recv().unwrap();
+        let sends = |address| {
             let other = folder.path().join("other");
-            let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
-            let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-            std::fs::write(&other, params.self_signed(&key).unwrap().pem()).unwrap();
+            let made = generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+            std::fs::write(&other, made.cert.pem()).unwrap();
             send(address, &other, Suite::Aes128Gcm, &file).unwrap_err();
-            receiver.join().unwrap().unwrap_err();
-        });
+        };
+        taken(folder.path(), &certificate, Suite::Aes128Gcm, sends).unwrap_err();
     }
 
     #[test]

@@ -98,30 +98,23 @@ pub(super) struct Found {
 impl Found {
     /// Leaves out whoever goes by ways of its own, before which no link can stand.
     pub(super) fn leave_out_unlinked(&mut self) {
-        for mover in self.movers.iter().filter(|mover| !mover.over_links()) {
-            for subject in self.subjects.iter_mut().filter(|subject| subject.name == mover.name()) {
-                subject.error =
-                    "left out over a link: it goes by servers of its own, before which none can stand".to_owned();
-            }
-        }
-        self.movers.retain(|mover| mover.over_links());
+        let why = "left out over a link: it goes by servers of its own, before which none can stand";
+        self.leave_out(|mover| !mover.over_links(), why);
     }
 
     /// Leaves out whoever takes seconds to start: a quick run has none to give.
     pub(super) fn leave_out_slow(&mut self) {
-        let slow = |mover: &Rc<dyn Mover>| mover.start_up() >= SLOW;
-        for subject in &mut self.subjects {
-            if self
-                .movers
-                .iter()
-                .any(|mover| slow(mover) && mover.name() == subject.name)
-            {
-                subject.error = "left out of a quick run, for it takes seconds to start; `--peers` with its name \
-                                 brings it in"
-                    .to_owned();
+        let why = "left out of a quick run, for it takes seconds to start; `--peers` with its name brings it in";
+        self.leave_out(|mover| mover.start_up() >= SLOW, why);
+    }
+
+    fn leave_out(&mut self, which: impl Fn(&dyn Mover) -> bool, why: &str) {
+        for mover in self.movers.extract_if(.., |mover| which(&**mover)) {
+            let subjects = self.subjects.iter_mut();
+            for subject in subjects.filter(|subject| subject.name == mover.name()) {
+                why.clone_into(&mut subject.error);
             }
         }
-        self.movers.retain(|mover| !slow(mover));
     }
 }
 

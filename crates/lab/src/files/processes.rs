@@ -95,6 +95,13 @@ struct Member {
     peak: u64,
 }
 
+impl Member {
+    /// CPU time so far.
+    fn cpu(&self) -> Option<Duration> {
+        self.peer.as_ref().and_then(|peer| proc::cpu(peer.id()))
+    }
+}
+
 /// Programs that run. Dropping it kills them.
 pub(super) struct Processes<'a> {
     /// Private folder of this transfer.
@@ -157,9 +164,7 @@ impl<'a> Processes<'a> {
             if let Some(answer) = ready(peer.id(), peer) {
                 return Ok(answer);
             }
-            let ended = peer
-                .ended_within(SHORT_STEP)
-                .map_err(|error| failed("watch a program", &error))?;
+            let ended = peer.ended_within(SHORT_STEP).map_err(unwatched)?;
             if peer::is_hurried() {
                 return Err(failed("wait for a program", &PeerError::Leaving));
             }
@@ -208,8 +213,7 @@ impl<'a> Processes<'a> {
     /// The clock starts: what the programs have cost so far is theirs.
     pub(super) fn clock(&mut self) -> Instant {
         for member in &mut self.members {
-            let cpu = member.peer.as_ref().and_then(|peer| proc::cpu(peer.id()));
-            member.before = cpu.map_or(Duration::ZERO, |(_, time)| time);
+            member.before = member.cpu().unwrap_or_default();
         }
         Instant::now()
     }
@@ -231,10 +235,7 @@ impl<'a> Processes<'a> {
             let Some(peer) = self.members.get_mut(place).and_then(|member| member.peer.as_mut()) else {
                 break;
             };
-            if peer
-                .ended_within(step)
-                .map_err(|error| failed("watch a program", &error))?
-            {
+            if peer.ended_within(step).map_err(unwatched)? {
                 break;
             }
             if started.elapsed() >= self.patience {
@@ -276,8 +277,7 @@ impl<'a> Processes<'a> {
     /// What the programs cost from now on does not count: for those that run on while the lab checks.
     pub(super) fn hold_costs(&mut self) {
         for member in &mut self.members {
-            let now = member.peer.as_ref().and_then(|peer| proc::cpu(peer.id()));
-            member.counted = now.map(|(_, time)| time.saturating_sub(member.before));
+            member.counted = member.cpu().map(|now| now.saturating_sub(member.before));
         }
     }
 
@@ -289,7 +289,7 @@ impl<'a> Processes<'a> {
             if let Some(memory) = proc::memory(peer.id()) {
                 member.peak = member.peak.max(memory.peak);
             }
-            let ended = peer.has_ended().map_err(|error| failed("watch a program", &error))?;
+            let ended = peer.has_ended().map_err(unwatched)?;
             if ended && member.ends != Ends::Alone {
                 return Err(self.complain(&format!("the {} is gone", self.members[place].role.name())));
             }
@@ -373,6 +373,10 @@ impl Drop for Processes<'_> {
 
 fn failed(doing: &str, why: &dyn std::fmt::Display) -> CellError {
     CellError::failed(format_args!("cannot {doing}: {why}"))
+}
+
+fn unwatched(error: PeerError) -> CellError {
+    failed("watch a program", &error)
 }
 
 /// As an error of a cell.

@@ -1,7 +1,7 @@
 //! What is moved: files of keystream, and the check of what arrived.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use chacha20::ChaCha20;
@@ -17,7 +17,7 @@ const SEED: u64 = 1;
 /// Name of what is sent: a file or a folder.
 pub(super) const ITEM: &str = "item";
 
-/// Bytes that are made or hashed at once.
+/// Bytes that are made at once.
 const PIECE: usize = 1 << 20;
 
 /// Files of one folder.
@@ -188,7 +188,8 @@ fn fill(path: &Path, index: u64, bytes: u64) -> io::Result<blake3::Hash> {
     let mut stream = ChaCha20::new(&seed.finalize(), &[0; 12].into());
     let mut hasher = blake3::Hasher::new();
     let mut file = File::create_new(path)?;
-    let mut piece = vec![0; piece_of(bytes)];
+    // Room for a piece of a file that long.
+    let mut piece = vec![0; usize::try_from(bytes).unwrap_or(PIECE).clamp(1, PIECE)];
     let mut left = bytes;
     while left > 0 {
         let take = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -202,22 +203,11 @@ fn fill(path: &Path, index: u64, bytes: u64) -> io::Result<blake3::Hash> {
     Ok(hasher.finalize())
 }
 
-/// Room for a piece of a file that long.
-fn piece_of(bytes: u64) -> usize {
-    usize::try_from(bytes).unwrap_or(PIECE).clamp(1, PIECE)
-}
-
 /// BLAKE3 of a file.
 pub(super) fn hash_of(path: &Path) -> io::Result<blake3::Hash> {
-    let mut file = File::open(path)?;
     let mut hasher = blake3::Hasher::new();
-    let mut piece = vec![0; piece_of(file.metadata()?.len())];
-    loop {
-        match file.read(&mut piece)? {
-            0 => return Ok(hasher.finalize()),
-            n => hasher.update(&piece[..n]),
-        };
-    }
+    hasher.update_reader(File::open(path)?)?;
+    Ok(hasher.finalize())
 }
 
 /// Number of all that is no folder below `folder`.

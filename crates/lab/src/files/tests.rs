@@ -60,8 +60,8 @@ fn a_transfer_is_planned_without_a_window() {
 
 /// What a script makes of `$1`, the source, in `$2`, the destination.
 struct Script {
-    receiver: &'static str,
-    sender: &'static str,
+    receiver: String,
+    sender: String,
 }
 
 const WAIT: &str = "while [ ! -e done ]; do sleep 0.01; done";
@@ -83,26 +83,32 @@ impl Mover for Script {
 
     fn go(&self, job: &Job<'_>) -> Result<Moved, CellError> {
         let mut processes = Processes::new(job.folder, Duration::from_secs(60));
-        let receiver = processes.start(Role::Receiver, Ends::Alone, &mut shell(self.receiver, job))?;
+        let receiver = processes.start(Role::Receiver, Ends::Alone, &mut shell(&self.receiver, job))?;
         let started = processes.clock();
-        processes.start(Role::Sender, Ends::Alone, &mut shell(self.sender, job))?;
+        processes.start(Role::Sender, Ends::Alone, &mut shell(&self.sender, job))?;
         processes.finish(started, receiver, (job.spec.shape == Shape::Byte).then_some(job.to))
     }
 }
 
-fn window(shape: Shape, receiver: &'static str, sender: &'static str) -> Result<Counted, CellError> {
-    let spec = Spec {
-        way: Way::Send,
+/// A case in memory, with everybody's own cipher.
+fn spec(way: Way, shape: Shape) -> Spec {
+    Spec {
+        way,
         shape,
         place: Storage::Memory,
         suite: None,
         profile: Profile::Quick,
-    };
-    let script = Rc::new(Script { receiver, sender });
-    FileCell::new(spec, script, Sources::default(), None).window(Duration::ZERO, Duration::ZERO)
+    }
 }
 
-fn error(shape: Shape, receiver: &'static str, sender: &'static str) -> String {
+fn window(shape: Shape, receiver: &str, sender: &str) -> Result<Counted, CellError> {
+    let [receiver, sender] = [receiver, sender].map(str::to_owned);
+    let script = Rc::new(Script { receiver, sender });
+    let mut cell = FileCell::new(spec(Way::Send, shape), script, Sources::default(), None);
+    cell.window(Duration::ZERO, Duration::ZERO)
+}
+
+fn error(shape: Shape, receiver: &str, sender: &str) -> String {
     window(shape, receiver, sender).unwrap_err().to_string()
 }
 
@@ -138,34 +144,26 @@ fn set_up_is_the_time_to_the_first_byte_and_not_to_the_end() {
 
 #[test]
 fn what_did_not_arrive_whole_is_an_error() {
-    let cut = error(
-        Shape::Small,
-        WAIT,
-        "cp -r \"$1\" \"$2\"; rm \"$2\"/item/d001/f00300; touch done",
-    );
-    assert!(cut.starts_with("wrong data") && cut.contains("f00300"), "{cut}");
-    let other = error(
-        Shape::Small,
-        WAIT,
-        "cp -r \"$1\" \"$2\"; printf x | dd of=\"$2\"/item/d000/f00007 conv=notrunc; touch done",
-    );
-    assert!(
-        other.starts_with("wrong data") && other.contains("other contents"),
-        "{other}"
-    );
-    let bit = error(
-        Shape::Small,
-        WAIT,
-        "cp -r \"$1\" \"$2\"; f=\"$2\"/item/d000/f00007; b=$(tail -c 1 \"$f\" | od -An -tu1); \
-         printf \"\\\\$(printf %03o $((b ^ 1)))\" | dd of=\"$f\" bs=1 seek=4095 conv=notrunc; touch done",
-    );
-    assert!(bit.starts_with("wrong data") && bit.contains("other contents"), "{bit}");
-    let short = error(
-        Shape::Small,
-        WAIT,
-        "cp -r \"$1\" \"$2\"; f=\"$2\"/item/d000/f00007; head -c 4095 \"$1\"/d000/f00007 > \"$f\"; touch done",
-    );
-    assert!(short.starts_with("wrong data") && short.contains("f00007"), "{short}");
+    for (spoil, words) in [
+        ("rm \"$2\"/item/d001/f00300", "f00300"),
+        (
+            "printf x | dd of=\"$2\"/item/d000/f00007 conv=notrunc",
+            "other contents",
+        ),
+        (
+            "f=\"$2\"/item/d000/f00007; b=$(tail -c 1 \"$f\" | od -An -tu1); \
+             printf \"\\\\$(printf %03o $((b ^ 1)))\" | dd of=\"$f\" bs=1 seek=4095 conv=notrunc",
+            "other contents",
+        ),
+        ("head -c 4095 \"$1\"/d000/f00007 > \"$2\"/item/d000/f00007", "f00007"),
+    ] {
+        let sender = format!("cp -r \"$1\" \"$2\"; {spoil}; touch done");
+        let found = error(Shape::Small, WAIT, &sender);
+        assert!(
+            found.starts_with("wrong data") && found.contains(words),
+            "{spoil}: {found}"
+        );
+    }
     let nothing = error(Shape::Byte, "true", "true");
     assert!(
         nothing.starts_with("wrong data") && nothing.contains("not there"),
@@ -221,24 +219,18 @@ fn row(subject: &str, shape: &str, metric: &str, values: [f64; 3]) -> ResultRow 
         .with("suite", "default");
     ResultRow {
         workload: NAME.to_owned(),
-        workload_def: String::new(),
         subject: subject.to_owned(),
         case,
         metric: metric.to_owned(),
-        unit: "B/s".to_owned(),
         better: "higher".to_owned(),
-        over: "rounds".to_owned(),
         median: Num(values[1]),
-        mad: Num(0.0),
         low: Num(values[0]),
         high: Num(values[2]),
         how: "range".to_owned(),
         rounds: 3,
         values: values.map(Num).to_vec(),
-        method: "T".to_owned(),
         verified: "full".to_owned(),
-        ratio: None,
-        flags: Vec::new(),
+        ..ResultRow::default()
     }
 }
 
@@ -301,13 +293,7 @@ fn read_mounted(way: Way, spoil: impl FnOnce(&Path)) -> Result<Moved, CellError>
     let copy = to.join(ITEM);
     std::fs::copy(source.path(), &copy).unwrap();
     spoil(&copy);
-    let spec = Spec {
-        way,
-        shape: Shape::File,
-        place: Storage::Memory,
-        suite: None,
-        profile: Profile::Quick,
-    };
+    let spec = spec(way, Shape::File);
     let mut processes = Processes::new(&own, Duration::from_secs(60));
     let mut idle = Command::new("/bin/sh");
     idle.args(["-c", "trap 'exit 5' TERM; while :; do sleep 0.01; done"]);

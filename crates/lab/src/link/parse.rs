@@ -1,6 +1,7 @@
 //! Links as text, read and written.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use super::{Link, MOST_UNDER_WAY};
@@ -12,41 +13,40 @@ const RATES: [(&str, u64); 4] = [
     ("kbit", 1_000),
     ("bit", 1),
 ];
-const TIMES: [(&str, u64); 3] = [("ms", 1_000), ("us", 1), ("s", 1_000_000)];
+const PERCENT: [(&str, u64); 1] = [("%", 10_000)];
+const TIMES: [(&str, u64); 3] = [("s", 1_000_000), ("ms", 1_000), ("us", 1)];
 
-/// What can be said of a link.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Part {
-    Rate,
-    Rtt,
-    Loss,
+/// What can be said of a link, in the smallest of its units.
+struct Part {
+    name: &'static str,
+    units: &'static [(&'static str, u64)],
+    form: &'static str,
+    bounds: RangeInclusive<u64>,
+    /// The bounds in words.
+    range: &'static str,
 }
 
-impl Part {
-    const fn name(self) -> &'static str {
-        match self {
-            Part::Rate => "rate",
-            Part::Rtt => "rtt",
-            Part::Loss => "loss",
-        }
-    }
-
-    const fn form(self) -> &'static str {
-        match self {
-            Part::Rate => "a number with bit, kbit, mbit or gbit, such as 100mbit, in whole bits a second",
-            Part::Rtt => "a number with us, ms or s, such as 40ms, in whole microseconds",
-            Part::Loss => "a number with %, such as 0.1%, with at most four decimals",
-        }
-    }
-
-    const fn range(self) -> &'static str {
-        match self {
-            Part::Rate => "1kbit to 100gbit",
-            Part::Rtt => "0s to 10s",
-            Part::Loss => "0% to 50%",
-        }
-    }
-}
+const RATE: Part = Part {
+    name: "rate",
+    units: &RATES,
+    form: "a number with bit, kbit, mbit or gbit, such as 100mbit, in whole bits a second",
+    bounds: 1_000..=100_000_000_000,
+    range: "1kbit to 100gbit",
+};
+const RTT: Part = Part {
+    name: "rtt",
+    units: &TIMES,
+    form: "a number with us, ms or s, such as 40ms, in whole microseconds",
+    bounds: 0..=10_000_000,
+    range: "0s to 10s",
+};
+const LOSS: Part = Part {
+    name: "loss",
+    units: &PERCENT,
+    form: "a number with %, such as 0.1%, with at most four decimals",
+    bounds: 0..=500_000,
+    range: "0% to 50%",
+};
 
 /// Why a text is no link.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -127,29 +127,28 @@ impl FromStr for Link {
     type Err = LinkError;
 
     fn from_str(text: &str) -> Result<Link, LinkError> {
-        let mut link = Link::default();
-        let mut seen: Vec<Part> = Vec::with_capacity(3);
+        let parts = [RATE, RTT, LOSS];
+        let mut found = [None; 3];
         for part in text.split(',') {
             let (name, value) = part
                 .split_once('=')
                 .ok_or_else(|| LinkError::NoValue { part: part.to_owned() })?;
-            let part = [Part::Rate, Part::Rtt, Part::Loss]
-                .into_iter()
-                .find(|part| part.name() == name)
+            let (part, found) = parts
+                .iter()
+                .zip(&mut found)
+                .find(|(part, _)| part.name == name)
                 .ok_or_else(|| LinkError::Unknown { name: name.to_owned() })?;
-            if seen.contains(&part) {
-                return Err(LinkError::Twice { name: part.name() });
+            if found.is_some() {
+                return Err(LinkError::Twice { name: part.name });
             }
-            seen.push(part);
-            match part {
-                Part::Rate => link.rate = Some(quantity(part, value, &RATES, 1_000..=100_000_000_000)?),
-                Part::Rtt => link.rtt_us = quantity(part, value, &TIMES, 0..=10_000_000)?,
-                Part::Loss => {
-                    let ppm = quantity(part, value, &[("%", 10_000)], 0..=500_000)?;
-                    link.loss_ppm = u32::try_from(ppm).unwrap_or(u32::MAX);
-                }
-            }
+            *found = Some(part.read(value)?);
         }
+        let [rate, rtt_us, loss_ppm] = found;
+        let link = Link {
+            rate,
+            rtt_us: rtt_us.unwrap_or(0),
+            loss_ppm: loss_ppm.map_or(0, |ppm| u32::try_from(ppm).unwrap_or(u32::MAX)),
+        };
         match link.under_way() {
             _ if link.loss_ppm > 0 && link.rtt_us == 0 => Err(LinkError::LossAlone),
             Some(bytes) if bytes > MOST_UNDER_WAY => Err(LinkError::UnderWay { bytes }),
@@ -158,30 +157,20 @@ impl FromStr for Link {
     }
 }
 
-/// A number with its unit, in the smallest one.
-fn quantity(
-    part: Part,
-    text: &str,
-    units: &[(&str, u64)],
-    range: std::ops::RangeInclusive<u64>,
-) -> Result<u64, LinkError> {
-    let (name, value) = (part.name(), text.to_owned());
-    let found = units.iter().find_map(|(unit, scale)| {
-        // `bit` ends `kbit` too; what is left of it then is no number.
-        scaled(text.strip_suffix(*unit)?, *scale)
-    });
-    match found {
-        None => Err(LinkError::Form {
-            name,
-            value,
-            form: part.form(),
-        }),
-        Some(found) if !range.contains(&found) => Err(LinkError::Range {
-            name,
-            value,
-            range: part.range(),
-        }),
-        Some(found) => Ok(found),
+impl Part {
+    /// A number with its unit, in the smallest one.
+    fn read(&self, text: &str) -> Result<u64, LinkError> {
+        let (name, value) = (self.name, text.to_owned());
+        let found = self.units.iter().find_map(|(unit, scale)| {
+            // `bit` ends `kbit` too; what is left of it then is no number.
+            scaled(text.strip_suffix(*unit)?, *scale)
+        });
+        let (form, range) = (self.form, self.range);
+        match found {
+            None => Err(LinkError::Form { name, value, form }),
+            Some(found) if !self.bounds.contains(&found) => Err(LinkError::Range { name, value, range }),
+            Some(found) => Ok(found),
+        }
     }
 }
 
@@ -210,39 +199,22 @@ impl fmt::Display for Link {
     /// The text that the same link is made from, each part that is anything.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::with_capacity(3);
-        parts.extend(self.rate.map(|bits| format!("rate={}", rate(bits))));
+        parts.extend(self.rate.map(|bits| format!("rate={}", shown(bits, &RATES))));
         if self.rtt_us > 0 || (self.rate.is_none() && self.loss_ppm == 0) {
-            parts.push(format!("rtt={}", rtt(self.rtt_us)));
+            parts.push(format!("rtt={}", shown(self.rtt_us, &TIMES)));
         }
         if self.loss_ppm > 0 {
-            parts.push(format!("loss={}%", percent(self.loss_ppm)));
+            parts.push(format!("loss={}", shown(self.loss_ppm.into(), &PERCENT)));
         }
         f.write_str(&parts.join(","))
     }
 }
 
-/// `100mbit`
-fn rate(bits: u64) -> String {
-    let (unit, scale) = RATES
-        .into_iter()
-        .find(|(_, scale)| bits >= *scale)
-        .unwrap_or(("bit", 1));
-    format!("{}{unit}", decimal(bits, scale))
-}
-
-/// `40ms`
-fn rtt(us: u64) -> String {
-    let (unit, scale) = match us {
-        1_000_000.. => ("s", 1_000_000),
-        1_000.. => ("ms", 1_000),
-        _ => ("us", 1),
-    };
-    format!("{}{unit}", decimal(us, scale))
-}
-
-/// `0.1`
-fn percent(ppm: u32) -> String {
-    decimal(u64::from(ppm), 10_000)
+/// `100mbit`, `40ms`, `0.1%`: in the largest unit that it fills.
+fn shown(value: u64, units: &[(&str, u64)]) -> String {
+    let filled = units.iter().find(|(_, scale)| value >= *scale).or(units.last());
+    let (unit, scale) = filled.copied().unwrap_or(("", 1));
+    format!("{}{unit}", decimal(value, scale))
 }
 
 /// `value` over `scale`, a power of ten, exactly.

@@ -10,7 +10,7 @@ use super::generator::{Edge, Generator, TIMEOUT, Window};
 use super::memory::of_sockets;
 use super::metrics::{FIRST_BYTE, LATENCY, SERVICE};
 use super::script::Script;
-use super::sink::{Fault, Sink};
+use super::sink::Sink;
 use crate::lens::OURS;
 use crate::link::Over;
 use crate::peer::proc::raise_files;
@@ -312,7 +312,7 @@ impl Timed for LoadCell {
         };
         let answered = self.generator(&route, AT_ONCE)?.once(1);
         // What the sink saw explains what the generator did not get.
-        fault(&sink)?;
+        sink.check()?;
         answered?;
         route.check()?;
         // Whoever goes straight to the sink would be the fastest of all.
@@ -333,17 +333,8 @@ impl Timed for LoadCell {
             Drive::Closed | Drive::Open(_) => self.busy(&mut route, warmup, window),
         };
         // What the sink saw explains what the generator did not get.
-        fault(&sink)?;
+        sink.check()?;
         counted
-    }
-}
-
-/// What the sink has to say.
-fn fault(sink: &Sink) -> Result<(), CellError> {
-    match sink.take_fault() {
-        None => Ok(()),
-        Some(Fault::Wrong(what)) => Err(CellError::wrong(what)),
-        Some(Fault::Failed(what)) => Err(CellError::failed(what)),
     }
 }
 
@@ -351,9 +342,9 @@ fn fault(sink: &Sink) -> Result<(), CellError> {
 type Cpu = BTreeMap<&'static str, f64>;
 
 /// CPU time of the roles: each, and all together.
-fn cpu(roles: Vec<(&'static str, crate::measure::cpu::Method, Duration)>) -> Cpu {
+fn cpu(roles: Vec<(&'static str, Duration)>) -> Cpu {
     let mut sum = Cpu::new();
-    for (role, _, time) in roles {
+    for (role, time) in roles {
         *sum.entry("cpu_per_op").or_default() += time.as_secs_f64();
         let own = match role {
             "client" => "cpu_per_op_client",
@@ -441,13 +432,7 @@ mod tests {
 
     #[test]
     fn an_open_loop_goes_by_the_slowest_subject_in_its_first_window() {
-        let spec = Spec {
-            stack: Stack::VLESS_TCP,
-            mode: "keep",
-            script: &HTTP_KEEP,
-            connections: 64,
-            drive: Drive::Closed,
-        };
+        let spec = Spec::new(Stack::VLESS_TCP, "keep", &HTTP_KEEP, 64, Drive::Closed);
         let mut ceilings = Ceilings::default();
         assert_eq!(ceilings.lowest(&spec), None);
         ceilings.note(&spec, "sealway", 3000.0);
@@ -461,9 +446,8 @@ mod tests {
     #[test]
     fn roles_are_told_apart_and_summed() {
         let at = |client, server| {
-            let method = crate::measure::cpu::Method::Process;
             let s = Duration::from_secs;
-            Ok(cpu(vec![("client", method, s(client)), ("server", method, s(server))]))
+            Ok(cpu(vec![("client", s(client)), ("server", s(server))]))
         };
         let spent = spent(vec![at(1, 2), at(2, 5)]);
         let wanted = [

@@ -4,8 +4,6 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::script::{LONGEST, Script};
 use super::scripts::HTTP_KEEP;
@@ -31,35 +29,16 @@ pub(super) enum Fake {
     TenthCloses,
 }
 
-/// A running fake for [`HTTP_KEEP`].
-pub(super) struct FakeServer {
-    pub(super) address: SocketAddr,
-    stop: Arc<AtomicBool>,
-}
-
-impl FakeServer {
-    pub(super) fn start(fake: Fake) -> FakeServer {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = listener.local_addr().unwrap();
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                if stopped.load(Ordering::Relaxed) {
-                    return;
-                }
-                std::thread::spawn(move || serve(stream, &HTTP_KEEP, fake));
-            }
-        });
-        FakeServer { address, stop }
-    }
-}
-
-impl Drop for FakeServer {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        let _ = TcpStream::connect(self.address);
-    }
+/// Starts a fake for [`HTTP_KEEP`], which runs as long as the tests; where it listens.
+pub(super) fn start(fake: Fake) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || serve(stream, &HTTP_KEEP, fake));
+        }
+    });
+    address
 }
 
 /// Serves one connection to its end; the other end closes or has gone.

@@ -4,17 +4,18 @@
 //! made before the start, and takes latencies from when an exchange was meant to begin: it sees what a rate suffers.
 
 use std::collections::VecDeque;
+use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use super::error::LoadError;
 use super::pacer::{Counts, Pacer};
 use super::script::{Ending, Script, Talk};
 use super::sources::{Sources, our_own};
 use super::wire::{Buffers, Pumped, pump};
 use crate::measure::clock::thread_cpu;
 use crate::poller::{Poller, Ready};
+use crate::run::CellError;
 use crate::stats::SplitMix64;
 use crate::stats::latency::Latency;
 
@@ -105,14 +106,14 @@ impl Generator {
     /// A generator with `connections` connections to `target`, none of them open yet. Keys come from `seed`.
     ///
     /// # Errors
-    /// [`LoadError::Generator`] if the system does not give what it takes.
+    /// [`CellError::Failed`] if the system does not give what it takes.
     pub(crate) fn new(
         script: &'static Script,
         target: SocketAddr,
         connections: usize,
         seed: u64,
-    ) -> Result<Generator, LoadError> {
-        let poller = Poller::new().map_err(LoadError::generator("wait for sockets"))?;
+    ) -> Result<Generator, CellError> {
+        let poller = Poller::new().map_err(lacks("wait for sockets"))?;
         let slot = |_| Slot {
             generation: 0,
             stream: None,
@@ -155,8 +156,8 @@ impl Generator {
     /// One exchange on every connection, `at_once` of them together; connections stay open where the script lets them.
     ///
     /// # Errors
-    /// [`LoadError`], also if a single one fails.
-    pub(crate) fn once(&mut self, at_once: usize) -> Result<(), LoadError> {
+    /// [`CellError`], also if a single one fails.
+    pub(crate) fn once(&mut self, at_once: usize) -> Result<(), CellError> {
         let all = self.slots.len();
         let (mut begun, mut over) = (0, 0);
         let was = self.done;
@@ -170,9 +171,10 @@ impl Generator {
             }
             self.step(self.now() + TICK_NS)?;
             if self.latency.failed() > 0 {
-                return Err(LoadError::Failed {
-                    what: format!("an exchange failed before the window: {}", self.last_failure),
-                });
+                return Err(CellError::failed(format_args!(
+                    "an exchange failed before the window: {}",
+                    self.last_failure
+                )));
             }
             over = usize::try_from(self.done - was).unwrap_or(usize::MAX);
         }
@@ -188,13 +190,13 @@ impl Generator {
     /// called at both ends of the window.
     ///
     /// # Errors
-    /// [`LoadError`]. Single failures are none: they count as infinitely slow.
+    /// [`CellError`]. Single failures are none: they count as infinitely slow.
     pub(crate) fn closed(
         &mut self,
         warmup: Duration,
         window: Duration,
         edge: &mut dyn FnMut(Edge),
-    ) -> Result<Window, LoadError> {
+    ) -> Result<Window, CellError> {
         self.pace = Pace::Closed;
         self.run_until(self.now() + nanos(warmup))?;
         self.window(window, edge)
@@ -203,14 +205,14 @@ impl Generator {
     /// An open loop at `rate` exchanges a second, in the same parts.
     ///
     /// # Errors
-    /// [`LoadError`]. A subject that does not keep up is none: [`Window::counts`] says so.
+    /// [`CellError`]. A subject that does not keep up is none: [`Window::counts`] says so.
     pub(crate) fn open(
         &mut self,
         rate: f64,
         warmup: Duration,
         window: Duration,
         edge: &mut dyn FnMut(Edge),
-    ) -> Result<Window, LoadError> {
+    ) -> Result<Window, CellError> {
         let now = self.now();
         self.pace = Pace::Open(Pacer::new(rate, now, nanos(warmup)));
         self.run_until(now + nanos(warmup))?;
@@ -218,7 +220,7 @@ impl Generator {
         self.window(window, edge)
     }
 
-    fn window(&mut self, length: Duration, edge: &mut dyn FnMut(Edge)) -> Result<Window, LoadError> {
+    fn window(&mut self, length: Duration, edge: &mut dyn FnMut(Edge)) -> Result<Window, CellError> {
         self.clear();
         edge(Edge::Start);
         // The schedule begins once the meters have been read, or what came due meanwhile would be late from the start.
@@ -251,7 +253,7 @@ impl Generator {
 
     /// Begins nothing new but what a schedule still has waiting, and lets what is under way come to its end, for as long as
     /// one exchange may take. What is left then has failed.
-    fn finish(&mut self) -> Result<Option<Counts>, LoadError> {
+    fn finish(&mut self) -> Result<Option<Counts>, CellError> {
         let until = self.now() + self.timeout;
         if matches!(self.pace, Pace::Closed) {
             self.pace = Pace::Stopped;
@@ -289,7 +291,7 @@ impl Generator {
         nanos(self.origin.elapsed())
     }
 
-    fn run_until(&mut self, end: u64) -> Result<(), LoadError> {
+    fn run_until(&mut self, end: u64) -> Result<(), CellError> {
         while self.now() < end {
             self.issue()?;
             self.step(end)?;
@@ -298,7 +300,7 @@ impl Generator {
     }
 
     /// Waits for what happens before `end` or before something comes due, and deals with it.
-    fn step(&mut self, end: u64) -> Result<(), LoadError> {
+    fn step(&mut self, end: u64) -> Result<(), CellError> {
         let now = self.now();
         let due = match &self.pace {
             Pace::Open(pacer) if !self.idle.is_empty() => pacer.next_due(),
@@ -308,7 +310,7 @@ impl Generator {
         let count = self
             .poller
             .wait(Duration::from_nanos(until.saturating_sub(now)))
-            .map_err(LoadError::generator("wait for sockets"))?;
+            .map_err(lacks("wait for sockets"))?;
         for index in 0..count {
             let Some(ready) = self.poller.event(index) else { break };
             self.handle(ready)?;
@@ -323,7 +325,7 @@ impl Generator {
     }
 
     /// Begins what can begin now.
-    fn issue(&mut self) -> Result<(), LoadError> {
+    fn issue(&mut self) -> Result<(), CellError> {
         match &mut self.pace {
             Pace::Stopped => Ok(()),
             Pace::Closed => {
@@ -338,7 +340,7 @@ impl Generator {
         }
     }
 
-    fn issue_due(&mut self) -> Result<(), LoadError> {
+    fn issue_due(&mut self) -> Result<(), CellError> {
         for _ in 0..self.slots.len() {
             let now = self.now();
             let Pace::Open(pacer) = &mut self.pace else { break };
@@ -352,7 +354,7 @@ impl Generator {
     }
 
     /// Begins an exchange on a connection that is free, or that is not open yet.
-    fn begin(&mut self, place: usize, intended: u64) -> Result<(), LoadError> {
+    fn begin(&mut self, place: usize, intended: u64) -> Result<(), CellError> {
         let began = self.now();
         let key = self.keys.next_u64();
         let slot = &mut self.slots[place];
@@ -361,21 +363,19 @@ impl Generator {
         if slot.stream.is_none() {
             let stream = match self.sources.connect() {
                 Ok(stream) => stream,
-                Err(error) if our_own(&error) => return Err(LoadError::generator("open a connection")(error)),
+                Err(error) if our_own(&error) => return Err(lacks("open a connection")(error)),
                 Err(error) => return self.fail(place, &error.to_string()),
             };
             slot.generation = slot.generation.wrapping_add(1);
             let token = u64::from(slot.generation) << 32 | place as u64;
-            self.poller
-                .add(&stream, token)
-                .map_err(LoadError::generator("watch a connection"))?;
+            self.poller.add(&stream, token).map_err(lacks("watch a connection"))?;
             slot.stream = Some(stream);
             self.opened += 1;
         }
         self.advance(place, false, false)
     }
 
-    fn handle(&mut self, ready: Ready) -> Result<(), LoadError> {
+    fn handle(&mut self, ready: Ready) -> Result<(), CellError> {
         let (place, generation) = (ready.token as u32 as usize, (ready.token >> 32) as u32);
         let Some(slot) = self.slots.get_mut(place) else {
             return Ok(());
@@ -393,7 +393,7 @@ impl Generator {
         Ok(())
     }
 
-    fn advance(&mut self, place: usize, readable: bool, closing: bool) -> Result<(), LoadError> {
+    fn advance(&mut self, place: usize, readable: bool, closing: bool) -> Result<(), CellError> {
         let slot = &mut self.slots[place];
         let Some(stream) = &slot.stream else { return Ok(()) };
         let pumped = pump(
@@ -414,11 +414,9 @@ impl Generator {
                 Ok(())
             }
             Pumped::Closed => self.fail(place, "the connection was closed before the answer was over"),
-            Pumped::Broken(error) if our_own(&error) => Err(LoadError::generator("open a connection")(error)),
+            Pumped::Broken(error) if our_own(&error) => Err(lacks("open a connection")(error)),
             Pumped::Broken(error) => self.fail(place, &error.to_string()),
-            Pumped::Wrong(mismatch) => Err(LoadError::Wrong {
-                what: format!("to the generator: {mismatch}"),
-            }),
+            Pumped::Wrong(mismatch) => Err(CellError::wrong(format_args!("to the generator: {mismatch}"))),
         }
     }
 
@@ -442,7 +440,7 @@ impl Generator {
         self.idle.push_back(place as u32);
     }
 
-    fn fail(&mut self, place: usize, why: &str) -> Result<(), LoadError> {
+    fn fail(&mut self, place: usize, why: &str) -> Result<(), CellError> {
         let slot = &mut self.slots[place];
         slot.busy = false;
         slot.stream = None;
@@ -459,18 +457,16 @@ impl Generator {
         self.last_failure.clear();
         self.last_failure.push_str(why);
         if self.failures_in_a_row > HOPELESS + self.slots.len() as u64 {
-            return Err(LoadError::Failed {
-                what: format!(
-                    "{} exchanges failed one after the other, the last because: {why}",
-                    self.failures_in_a_row
-                ),
-            });
+            return Err(CellError::failed(format_args!(
+                "{} exchanges failed one after the other, the last because: {why}",
+                self.failures_in_a_row
+            )));
         }
         Ok(())
     }
 
     /// Ends exchanges that take too long.
-    fn expire(&mut self, now: u64) -> Result<(), LoadError> {
+    fn expire(&mut self, now: u64) -> Result<(), CellError> {
         for place in 0..self.slots.len() {
             let slot = &self.slots[place];
             if slot.busy && now.saturating_sub(slot.began) > self.timeout {
@@ -479,6 +475,11 @@ impl Generator {
         }
         Ok(())
     }
+}
+
+/// What the system does not give to this end.
+fn lacks(doing: &'static str) -> impl FnOnce(io::Error) -> CellError {
+    move |error| CellError::failed(format_args!("the generator cannot {doing}: {error}"))
 }
 
 fn nanos(time: Duration) -> u64 {

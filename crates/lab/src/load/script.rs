@@ -222,11 +222,6 @@ impl Talk {
         }
     }
 
-    /// `bytes` of the message were sent.
-    pub(crate) fn sent(&mut self, script: &Script, bytes: usize) {
-        self.advance(script, bytes);
-    }
-
     /// Compares what came with what had to come; `buffer` is for the lab's own copy.
     pub(crate) fn received(&mut self, script: &Script, mut bytes: &[u8], buffer: &mut [u8]) -> Result<(), Mismatch> {
         self.heard |= !bytes.is_empty();
@@ -266,13 +261,11 @@ impl Talk {
         Ok(())
     }
 
-    fn advance(&mut self, script: &Script, bytes: usize) {
+    /// `bytes` of the message were sent, or compared.
+    pub(crate) fn advance(&mut self, script: &Script, bytes: usize) {
         self.offset += bytes;
-        if script
-            .messages
-            .get(self.message)
-            .is_some_and(|message| self.offset >= message.len())
-        {
+        let whole = |message: &Message| self.offset >= message.len();
+        if script.messages.get(self.message).is_some_and(whole) {
             self.message += 1;
             self.offset = 0;
         }

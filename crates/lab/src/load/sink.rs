@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::script::{Ending, Script, Talk};
 use super::wire::{Buffers, Pumped, ended, pump};
+use crate::run::CellError;
 use crate::service::{Door, Event, Service};
 
 /// A running server. Dropping it closes all its connections.
@@ -21,26 +22,17 @@ pub(crate) struct Sink {
 struct Shared {
     served: AtomicU64,
     /// The first thing that went wrong since it was last asked for.
-    fault: Mutex<Option<Fault>>,
-}
-
-/// What went wrong at the sink.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Fault {
-    /// Other bytes came than were sent.
-    Wrong(String),
-    /// The sink itself cannot go on.
-    Failed(String),
+    fault: Mutex<Option<CellError>>,
 }
 
 impl Shared {
-    fn blame(&self, what: Fault) {
+    fn blame(&self, what: CellError) {
         let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         fault.get_or_insert(what);
     }
 
-    fn failed(&self, doing: &str, error: &dyn std::fmt::Display) {
-        self.blame(Fault::Failed(format!("the sink cannot {doing}: {error}")));
+    fn failed(&self, doing: &str, error: &io::Error) {
+        self.blame(CellError::failed(format_args!("the sink cannot {doing}: {error}")));
     }
 }
 
@@ -79,10 +71,13 @@ impl Sink {
         self.shared.served.load(Ordering::Relaxed)
     }
 
-    /// The first thing that went wrong here since this was last asked, if anything did.
-    pub(crate) fn take_fault(&self) -> Option<Fault> {
+    /// Fails with the first thing that went wrong here since this was last asked.
+    ///
+    /// # Errors
+    /// [`CellError::Wrong`] where other bytes came than were sent, [`CellError::Failed`] where the sink itself could not go on.
+    pub(crate) fn check(&self) -> Result<(), CellError> {
         let mut fault = self.shared.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        fault.take()
+        fault.take().map_or(Ok(()), Err)
     }
 }
 
@@ -190,7 +185,9 @@ impl Server {
         }
         match pumped {
             Pumped::Waits | Pumped::Done => return,
-            Pumped::Wrong(mismatch) => self.shared.blame(Fault::Wrong(format!("to the sink: {mismatch}"))),
+            Pumped::Wrong(mismatch) => self
+                .shared
+                .blame(CellError::wrong(format_args!("to the sink: {mismatch}"))),
             // A client may go at any time: what it had of it counts on its side.
             Pumped::Closed | Pumped::Broken(_) => {}
         }

@@ -4,12 +4,12 @@ use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use super::error::LoadError;
-use super::fakes::{Fake, FakeServer};
+use super::fakes::{self, Fake};
 use super::generator::{Edge, Generator, TIMEOUT};
 use super::script::{LONGEST, Mismatch, Script, Talk, Turn};
 use super::scripts::{FLOW, FLOW_PQ, HOLD, HTTP_CLOSE, HTTP_KEEP};
-use super::sink::{Fault, Sink};
+use super::sink::Sink;
+use crate::run::CellError;
 
 const SCRIPTS: [&Script; 5] = [&HTTP_KEEP, &HTTP_CLOSE, &FLOW, &FLOW_PQ, &HOLD];
 const SHORT: Duration = Duration::from_millis(30);
@@ -37,7 +37,7 @@ fn carry(script: &Script, size: usize, damage: Option<usize>) -> Result<usize, M
         {
             part[at] ^= 0x10;
         }
-        from.sent(script, part.len());
+        from.advance(script, part.len());
         to.received(script, &part, &mut check)?;
         moved += part.len();
     }
@@ -70,7 +70,7 @@ fn every_byte_is_looked_at() {
 fn more_than_was_asked_for_is_noticed() {
     let (mut talk, mut out, mut check) = (Talk::client(KEY), vec![0; LONGEST], vec![0; LONGEST]);
     let request = talk.outgoing(&HTTP_KEEP, &mut out).len();
-    talk.sent(&HTTP_KEEP, request);
+    talk.advance(&HTTP_KEEP, request);
     let mut reply = HTTP_KEEP.render(1, KEY, &mut out).to_vec();
     reply.push(b'x');
     assert_eq!(
@@ -109,7 +109,7 @@ fn every_script_runs_between_generator_and_sink() {
         let sink = Sink::start(script).unwrap();
         let generator = closed(script, sink.address(), 8, 100);
         assert_eq!(generator.latency.failed(), 0);
-        assert_eq!(sink.take_fault(), None);
+        assert_eq!(sink.check(), Ok(()));
         assert!(sink.served() >= 100);
     }
 }
@@ -147,8 +147,8 @@ fn an_open_loop_sends_what_it_planned() {
 
 #[test]
 fn an_open_loop_knows_when_it_is_not_kept_up_with() {
-    let fake = FakeServer::start(Fake::Slow);
-    let mut generator = Generator::new(&HTTP_KEEP, fake.address, 2, 1)
+    let fake = fakes::start(Fake::Slow);
+    let mut generator = Generator::new(&HTTP_KEEP, fake, 2, 1)
         .unwrap()
         .with_timeout(Duration::from_millis(60));
     let window = generator.open(1000.0, Duration::ZERO, SHORT, &mut quiet).unwrap();
@@ -163,8 +163,8 @@ fn an_open_loop_knows_when_it_is_not_kept_up_with() {
 
 #[test]
 fn a_fake_that_does_nothing_wrong_passes() {
-    let fake = FakeServer::start(Fake::Right);
-    assert_eq!(closed(&HTTP_KEEP, fake.address, 2, 50).latency.failed(), 0);
+    let fake = fakes::start(Fake::Right);
+    assert_eq!(closed(&HTTP_KEEP, fake, 2, 50).latency.failed(), 0);
 }
 
 #[test]
@@ -177,25 +177,25 @@ fn wrong_data_stops_the_run() {
         Fake::Surplus,
         Fake::Mixes,
     ] {
-        let server = FakeServer::start(fake);
-        let mut generator = Generator::new(&HTTP_KEEP, server.address, 2, 1).unwrap();
+        let server = fakes::start(fake);
+        let mut generator = Generator::new(&HTTP_KEEP, server, 2, 1).unwrap();
         let wrong = generator.closed(TIMEOUT, TIMEOUT, &mut quiet);
-        assert!(matches!(wrong, Err(LoadError::Wrong { .. })), "{fake:?}: {wrong:?}");
+        assert!(matches!(wrong, Err(CellError::Wrong { .. })), "{fake:?}: {wrong:?}");
     }
 }
 
 #[test]
 fn a_server_that_always_closes_ends_the_run() {
-    let server = FakeServer::start(Fake::Closes);
-    let mut generator = Generator::new(&HTTP_KEEP, server.address, 2, 1).unwrap();
+    let server = fakes::start(Fake::Closes);
+    let mut generator = Generator::new(&HTTP_KEEP, server, 2, 1).unwrap();
     let failed = generator.closed(TIMEOUT * 30, SHORT, &mut quiet).unwrap_err();
-    assert!(matches!(failed, LoadError::Failed { .. }), "{failed:?}");
+    assert!(matches!(failed, CellError::Failed { .. }), "{failed:?}");
     assert!(
         failed.to_string().contains("closed before the answer was over"),
         "{failed}"
     );
-    let mut generator = Generator::new(&HTTP_KEEP, server.address, 2, 1).unwrap();
-    assert!(matches!(generator.once(2), Err(LoadError::Failed { .. })));
+    let mut generator = Generator::new(&HTTP_KEEP, server, 2, 1).unwrap();
+    assert!(matches!(generator.once(2), Err(CellError::Failed { .. })));
 }
 
 #[test]
@@ -205,13 +205,13 @@ fn nobody_there_ends_the_run() {
     drop(listener);
     let mut generator = Generator::new(&FLOW, address, 2, 1).unwrap();
     let failed = generator.closed(TIMEOUT * 30, SHORT, &mut quiet).unwrap_err();
-    assert!(matches!(failed, LoadError::Failed { .. }), "{failed:?}");
+    assert!(matches!(failed, CellError::Failed { .. }), "{failed:?}");
 }
 
 #[test]
 fn single_failures_stay_in_the_distribution() {
-    let server = FakeServer::start(Fake::TenthCloses);
-    let mut generator = Generator::new(&HTTP_KEEP, server.address, 2, 1).unwrap();
+    let server = fakes::start(Fake::TenthCloses);
+    let mut generator = Generator::new(&HTTP_KEEP, server, 2, 1).unwrap();
     // Until a window has both: how many fit into one is the machine's affair.
     for _ in 0..1000 {
         let window = generator.closed(Duration::ZERO, SHORT, &mut quiet).unwrap();
@@ -226,10 +226,8 @@ fn single_failures_stay_in_the_distribution() {
 
 #[test]
 fn silence_is_a_failure() {
-    let server = FakeServer::start(Fake::Slow);
-    let mut generator = Generator::new(&HTTP_KEEP, server.address, 2, 1)
-        .unwrap()
-        .with_timeout(SHORT);
+    let server = fakes::start(Fake::Slow);
+    let mut generator = Generator::new(&HTTP_KEEP, server, 2, 1).unwrap().with_timeout(SHORT);
     let window = generator.closed(Duration::ZERO, SHORT, &mut quiet).unwrap();
     assert_eq!(window.done, 0);
     assert!(generator.latency.failed() >= 2);
@@ -244,12 +242,12 @@ fn the_sink_checks_what_it_gets() {
     flight[516] ^= 1;
     stream.write_all(&flight).unwrap();
     assert_eq!(stream.read(&mut buffer).unwrap(), 0, "the sink closes");
-    let fault = sink.take_fault();
+    let fault = sink.check();
     assert!(
-        matches!(&fault, Some(Fault::Wrong(what)) if what.contains("byte 516 of message 0")),
+        matches!(&fault, Err(CellError::Wrong { what }) if what.contains("byte 516 of message 0")),
         "{fault:?}"
     );
-    assert_eq!(sink.take_fault(), None, "told once, to the cell that it is about");
+    assert_eq!(sink.check(), Ok(()), "told once, to the cell that it is about");
 }
 
 #[test]
@@ -277,11 +275,11 @@ fn the_sink_notices_what_follows_the_end() {
             assert_eq!(came, text);
         }
     }
-    assert_eq!(sink.take_fault(), None);
+    assert_eq!(sink.check(), Ok(()));
     stream.write_all(b"more").unwrap();
     assert_eq!(stream.read(&mut buffer).unwrap(), 0, "the sink closes");
-    let surplus = "to the sink: 4 bytes more came than were asked for".to_owned();
-    assert_eq!(sink.take_fault(), Some(Fault::Wrong(surplus)));
+    let surplus = CellError::wrong("to the sink: 4 bytes more came than were asked for");
+    assert_eq!(sink.check(), Err(surplus));
 }
 
 #[test]

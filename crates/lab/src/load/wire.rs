@@ -54,7 +54,7 @@ pub(crate) fn pump(
             Turn::Done => return Pumped::Done,
             Turn::Send => stream
                 .write(talk.outgoing(script, &mut buffers.message))
-                .map(|sent| talk.sent(script, sent)),
+                .map(|sent| talk.advance(script, sent)),
             Turn::Receive if !readable => return Pumped::Waits,
             Turn::Receive => match stream.read(&mut buffers.input) {
                 Ok(0) => return Pumped::Closed,

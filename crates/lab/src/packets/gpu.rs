@@ -28,6 +28,7 @@ mod moved;
 pub(crate) mod tests;
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -317,7 +318,7 @@ pub(crate) fn subject(engine: &Engine) -> Subject {
 /// Every cell.
 pub(super) fn cells(specs: &[Spec], open: &Open) -> Vec<Cell> {
     let scratch = Rc::new(RefCell::new(Scratch::default()));
-    let mut pools: Vec<((String, u32, usize), Result<Arc<Pool>, CellError>)> = Vec::new();
+    let mut pools: HashMap<(String, u32, usize), Result<Arc<Pool>, CellError>> = HashMap::new();
     let mut cells: Vec<Cell> = Vec::new();
     for spec in specs {
         let open = Arc::clone(open);
@@ -327,20 +328,14 @@ pub(super) fn cells(specs: &[Spec], open: &Open) -> Vec<Cell> {
             continue;
         }
         let key = (spec.sizes.name(), spec.decoys, spec.count());
-        let known = pools
-            .iter()
-            .find(|(other, _)| *other == key)
-            .map(|(_, pool)| pool.clone());
-        let pool = known.unwrap_or_else(|| {
+        let pool = pools.entry(key).or_insert_with(|| {
             let suite = Suite::ChaCha20Poly1305;
-            let pool = Pool::with_decoys(suite, spec.sizes, KeyUse::Resident, spec.count(), spec.decoys).map(Arc::new);
-            pools.push((key, pool.clone()));
-            pool
+            Pool::with_decoys(suite, spec.sizes, KeyUse::Resident, spec.count(), spec.decoys).map(Arc::new)
         });
         let pool = match pool {
-            Ok(pool) => pool,
+            Ok(pool) => Arc::clone(pool),
             Err(error) => {
-                cells.push(failed_cell(spec.case(), GPU, &error));
+                cells.push(failed_cell(spec.case(), GPU, error));
                 continue;
             }
         };

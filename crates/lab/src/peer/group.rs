@@ -74,21 +74,6 @@ pub(super) fn spawn(command: &mut Command, program: &Path) -> Result<Child, Peer
     Ok(child)
 }
 
-/// Holds a group, whose leader was not waited for yet.
-pub(super) fn pause(group: u32) {
-    signal(group, Signal::STOP);
-}
-
-/// Lets a held group go on.
-pub(super) fn resume(group: u32) {
-    signal(group, Signal::CONT);
-}
-
-/// Asks a group to end, whose leader was not waited for yet.
-pub(super) fn terminate(group: u32) {
-    signal(group, Signal::TERM);
-}
-
 /// True once the program has ended. It stays to be waited for.
 pub(super) fn has_ended(child: &mut Child) -> Result<bool, PeerError> {
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -138,8 +123,8 @@ fn pid(number: u32) -> Option<Pid> {
     number.and_then(Pid::from_raw)
 }
 
-/// Sends a signal; a group that is gone already is as good as killed.
-fn signal(group: u32, signal: Signal) {
+/// Sends a signal to a group whose leader was not waited for yet; one that is gone already is as good as killed.
+pub(super) fn signal(group: u32, signal: Signal) {
     if let Some(group) = pid(group) {
         let _ = kill_process_group(group, signal);
     }

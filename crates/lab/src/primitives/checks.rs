@@ -237,16 +237,11 @@ fn rows(op: &str, profile: Profile, subjects: &[(&'static str, &[Option<f64>])])
                 subject: (*name).to_owned(),
                 round: round as u32,
                 order: outcome.windows.len() as u32,
-                t: 0.0,
                 wall_s: 10.0,
                 cpu_s,
                 bytes: 2_000_000,
                 ops: 2000,
-                figures: Default::default(),
-                canary: Vec::new(),
-                steal: 0.0,
-                preempted: 0,
-                marks: Vec::new(),
+                ..Window::default()
             });
         }
     }

@@ -74,7 +74,6 @@ impl Program {
             kind: "program".to_owned(),
             sha256: program::sha256_of(&self.path).unwrap_or_default(),
             role_argv: BTreeMap::from([("speed".to_owned(), argv)]),
-            config: BTreeMap::new(),
             setup: "matched".to_owned(),
             differs: vec![
                 "counts by the wall, in whole seconds; its CPU time is that of its whole life, scaled to them"
@@ -82,25 +81,14 @@ impl Program {
                 keys(&self.version).to_owned(),
                 "its outputs are not compared with the oracle".to_owned(),
             ],
-            error: String::new(),
+            ..Subject::default()
         }
     }
 
     /// The argument list for one window.
     pub(super) fn arguments(suite: Suite, bytes: usize, seconds: u64) -> Vec<String> {
-        [
-            "speed",
-            "-elapsed",
-            "-seconds",
-            &seconds.to_string(),
-            "-evp",
-            suite.name(),
-            "-aead",
-        ]
-        .into_iter()
-        .chain(["-bytes", &bytes.to_string(), "-mr"])
-        .map(str::to_owned)
-        .collect()
+        let line = format!("speed -elapsed -seconds {seconds} -evp {suite} -aead -bytes {bytes} -mr");
+        line.split(' ').map(str::to_owned).collect()
     }
 }
 
@@ -186,8 +174,7 @@ fn counted(ended: &Ended, seconds: u64, bytes: usize) -> Result<Counted, String>
         bytes,
         wall_s,
         cpu_s,
-        figures: Vec::new(),
-        tails: Vec::new(),
+        ..Counted::default()
     })
 }
 

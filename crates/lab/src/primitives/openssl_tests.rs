@@ -46,8 +46,7 @@ fn a_window_has_the_cpu_time_of_what_was_counted() {
         bytes: 2_000_000,
         wall_s: 2.0,
         cpu_s: 1.5,
-        figures: Vec::new(),
-        tails: Vec::new(),
+        ..Counted::default()
     };
     assert_eq!(found, want);
 }

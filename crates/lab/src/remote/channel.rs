@@ -83,10 +83,6 @@ impl Channel {
 }
 
 fn begin(token: &Token, role: Role) -> Result<Handshake, RemoteError> {
-    let system = |what: String| RemoteError::System {
-        doing: "begin a handshake",
-        what,
-    };
     let config = Config {
         role,
         auth: Auth::Code(token.secret()),
@@ -98,9 +94,10 @@ fn begin(token: &Token, role: Role) -> Result<Handshake, RemoteError> {
     let handshake = Handshake::new(config, &mut |bytes| {
         failed = getrandom::fill(bytes).err().or(failed.take())
     });
+    const DOING: &str = "begin a handshake";
     match failed {
-        Some(error) => Err(system(error.to_string())),
-        None => handshake.map_err(|error| system(error.to_string())),
+        Some(error) => Err(RemoteError::system(DOING, error)),
+        None => handshake.map_err(|error| RemoteError::system(DOING, error)),
     }
 }
 

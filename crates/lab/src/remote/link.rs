@@ -38,7 +38,7 @@ impl Link {
         let peer = stream.peer_addr().map_err(unreachable)?.ip();
         stream.set_nodelay(true).map_err(unreachable)?;
         let mut channel = Channel::establish(stream, token, Role::Initiator)?;
-        let greeting = greeting(&mut channel)?;
+        let greeting = next(&mut channel, MESSAGE)?.ok_or(RemoteError::Busy)?;
         let Greeting { version, mut responder } = read(&greeting)?;
         if version != VERSION {
             return Err(RemoteError::OtherVersion { theirs: version });
@@ -53,10 +53,7 @@ impl Link {
         std::thread::Builder::new()
             .name("heartbeat".to_owned())
             .spawn(move || beat(&weak))
-            .map_err(|error| RemoteError::System {
-                doing: "start a thread",
-                what: error.to_string(),
-            })?;
+            .map_err(|error| RemoteError::system("start a thread", error))?;
         Ok(link)
     }
 
@@ -130,22 +127,17 @@ fn connect(address: &str) -> std::io::Result<TcpStream> {
     Err(last)
 }
 
-/// What a responder says first, unless it serves somebody else.
-fn greeting(channel: &mut Channel) -> Result<Vec<u8>, RemoteError> {
+/// The next record, which is to be of that kind; `None` after the end.
+fn next(channel: &mut Channel, kind: u8) -> Result<Option<Vec<u8>>, RemoteError> {
     match channel.receive(ANSWER)? {
-        Some((MESSAGE, payload)) => Ok(payload),
-        Some((found, _)) => Err(RemoteError::malformed(format_args!("a record of kind {found}"))),
-        None => Err(RemoteError::Busy),
+        Some((found, _)) if found != kind => Err(RemoteError::malformed(format_args!("a record of kind {found}"))),
+        record => Ok(record.map(|(_, payload)| payload)),
     }
 }
 
-/// The next record, which is to be of that kind.
+/// The same where none is no answer.
 fn expect(channel: &mut Channel, kind: u8) -> Result<Vec<u8>, RemoteError> {
-    match channel.receive(ANSWER)? {
-        Some((found, payload)) if found == kind => Ok(payload),
-        Some((found, _)) => Err(RemoteError::malformed(format_args!("a record of kind {found}"))),
-        None => Err(RemoteError::lost("it ended")),
-    }
+    next(channel, kind)?.ok_or_else(|| RemoteError::lost("it ended"))
 }
 
 /// Reads what was said. Errors say where, not what: the text is the other end's.

@@ -55,13 +55,9 @@ pub fn serve<J: Job>(
     tell: &(dyn Fn(Event) + Sync),
     stopped: &dyn Fn() -> bool,
 ) -> Result<(), RemoteError> {
-    let system = |doing: &'static str| {
-        move |error: std::io::Error| RemoteError::System {
-            doing,
-            what: error.to_string(),
-        }
-    };
-    listener.set_nonblocking(true).map_err(system("listen"))?;
+    listener
+        .set_nonblocking(true)
+        .map_err(|error| RemoteError::system("listen", error))?;
     let host = Host {
         token,
         responder,
@@ -96,7 +92,7 @@ pub fn serve<J: Job>(
                     let _ = catch_unwind(AssertUnwindSafe(|| host.serve(stream, place)));
                 });
             if let Err(error) = served {
-                break Err(system("start a thread")(error));
+                break Err(RemoteError::system("start a thread", error));
             }
         };
         // Wakes the threads that serve them.

@@ -73,6 +73,18 @@ impl Facts<'_> {
         }
     }
 
+    /// What both ends say of TLS, with a certificate.
+    fn tls(&self, certificate: Value) -> Value {
+        json!({
+            "alpn": [self.stack.alpn()],
+            "minVersion": "1.3",
+            "maxVersion": "1.3",
+            "cipherSuites": self.tls_suite(),
+            "curvePreferences": ["X25519"],
+            "certificates": [certificate],
+        })
+    }
+
     /// The client: from `entry` to `sink`, by way of `server`.
     pub(super) fn client(&self, entry: u16, server: SocketAddr, sink: SocketAddr) -> Value {
         let mut user = json!({ "id": self.id });
@@ -113,17 +125,11 @@ impl Facts<'_> {
         };
         let mut stream = self.network();
         if self.stack.tls {
+            let mut tls = self.tls(json!({ "usage": "verify", "certificateFile": self.file(AUTHORITY) }));
+            tls["serverName"] = json!(SERVER_NAME);
+            tls["disableSystemRoot"] = json!(true);
             stream["security"] = json!("tls");
-            stream["tlsSettings"] = json!({
-                "serverName": SERVER_NAME,
-                "alpn": [self.stack.alpn()],
-                "minVersion": "1.3",
-                "maxVersion": "1.3",
-                "cipherSuites": self.tls_suite(),
-                "curvePreferences": ["X25519"],
-                "disableSystemRoot": true,
-                "certificates": [{ "usage": "verify", "certificateFile": self.file(AUTHORITY) }],
-            });
+            stream["tlsSettings"] = tls;
         }
         let mut outbound = json!({
             "tag": "proxy",
@@ -183,14 +189,8 @@ impl Facts<'_> {
         }
         if self.stack.server_needs_certificate() {
             stream["security"] = json!("tls");
-            stream["tlsSettings"] = json!({
-                "alpn": [self.stack.alpn()],
-                "minVersion": "1.3",
-                "maxVersion": "1.3",
-                "cipherSuites": self.tls_suite(),
-                "curvePreferences": ["X25519"],
-                "certificates": [{ "certificateFile": self.file(CERTIFICATE), "keyFile": self.file(KEY) }],
-            });
+            stream["tlsSettings"] =
+                self.tls(json!({ "certificateFile": self.file(CERTIFICATE), "keyFile": self.file(KEY) }));
         }
         inbounds.push(inbound("server", (self.listen, port), protocol, settings, stream));
         let mut out = freedom();

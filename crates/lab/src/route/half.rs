@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::opening::{self, Opening};
 use super::tls::AUTHORITY;
-use super::{Engine, Route, RouteError, Stack, system};
+use super::{Engine, Route, RouteError, Stack, refused, system};
 use crate::peer::proc;
 
 /// Most bytes of a certificate.
@@ -63,13 +63,7 @@ impl Route {
             id,
             authority,
         };
-        let route = Route {
-            entry,
-            roles,
-            relay: None,
-            _folder: Some(folder),
-        };
-        Ok((route, served))
+        Ok((Route::new(entry, roles, Some(folder)), served))
     }
 
     /// Starts the client of a stack, for a server of another host at `server`; `wire` is as in [`Route::open_over`].
@@ -84,10 +78,8 @@ impl Route {
         wire: impl FnOnce(SocketAddr) -> io::Result<SocketAddr>,
     ) -> Result<Route, RouteError> {
         if !served.is_sound() {
-            return Err(RouteError::System {
-                doing: "configure the client",
-                what: "the other host describes its server as no correct one does".to_owned(),
-            });
+            let what = "the other host describes its server as no correct one does";
+            return Err(refused("configure the client", what));
         }
         let folder = opening::folder()?;
         let mut opening = Opening::new(stack, engine, &folder, &served.id);
@@ -96,12 +88,8 @@ impl Route {
         }
         let next = wire(server).map_err(system("put something between client and server"))?;
         let entry = opening.client(next, sink)?;
-        Ok(Route {
-            entry,
-            roles: opening.roles(),
-            relay: None,
-            _folder: Some(folder),
-        })
+        let roles = opening.roles();
+        Ok(Route::new(entry, roles, Some(folder)))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use super::{Engine, Route, RouteError, Stack, system};
+use super::{Engine, Route, RouteError, Stack, refused, system};
 use crate::link::{Link, Relay};
 
 impl Route {
@@ -60,10 +60,7 @@ impl Route {
     pub fn check_link(&self) -> Result<(), RouteError> {
         match self.relay.as_ref().and_then(Relay::fault) {
             None => Ok(()),
-            Some(what) => Err(RouteError::System {
-                doing: "carry bytes over the link",
-                what,
-            }),
+            Some(what) => Err(refused("carry bytes over the link", what)),
         }
     }
 }

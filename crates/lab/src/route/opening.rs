@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use super::config::Facts;
 use super::{
-    ATTEMPTS, Engine, MAX_OUTPUT, PADDING, PATIENCE, Role, RouteError, STEP, Stack, form, nginx, stack, system, tls,
+    ATTEMPTS, Engine, MAX_OUTPUT, PADDING, PATIENCE, Role, RouteError, STEP, Stack, form, nginx, refused, stack,
+    system, tls,
 };
 use crate::peer::{self, Folder, Peer, PeerError, proc};
 
@@ -16,10 +17,7 @@ const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// A user's id.
 pub(super) fn id() -> Result<String, RouteError> {
-    crate::run::run_id().map_err(|error| RouteError::System {
-        doing: "make an id",
-        what: error.to_string(),
-    })
+    crate::run::run_id().map_err(|error| refused("make an id", error))
 }
 
 /// A folder for configurations, which nobody else may look into.
@@ -82,10 +80,7 @@ impl<'a> Opening<'a> {
     pub(super) fn server(&mut self, sink: SocketAddr) -> Result<SocketAddr, RouteError> {
         let stack = self.facts.stack;
         if stack.tls {
-            tls::make(self.facts.folder).map_err(|what| RouteError::System {
-                doing: "make a certificate",
-                what,
-            })?;
+            tls::make(self.facts.folder).map_err(|what| refused("make a certificate", what))?;
         }
         // A second inbound of the program may begin to listen after the first.
         let at = [self.facts.listen, LOOPBACK];
@@ -179,11 +174,7 @@ fn ready(mut role: Role, addresses: &[SocketAddr]) -> Result<Role, RouteError> {
         if addresses.iter().all(|&address| proc::listens_at(role.id(), address)) {
             return Ok(role);
         }
-        let ended = role.peer.has_ended().map_err(|source| RouteError::Start {
-            role: role.name,
-            source,
-        })?;
-        if ended {
+        if role.has_ended()? {
             return Err(RouteError::Ended {
                 role: role.name,
                 words: role.last_words(),
@@ -208,9 +199,6 @@ fn ready(mut role: Role, addresses: &[SocketAddr]) -> Result<Role, RouteError> {
 
 /// Up to 4095 bytes.
 fn padding() -> Result<String, RouteError> {
-    let seed = crate::run::seed().map_err(|error| RouteError::System {
-        doing: "draw random bytes",
-        what: error.to_string(),
-    })?;
+    let seed = crate::run::seed().map_err(|error| refused("draw random bytes", error))?;
     Ok("x".repeat(crate::stats::SplitMix64::new(seed).below(PADDING)))
 }

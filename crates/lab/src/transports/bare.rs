@@ -30,10 +30,8 @@ pub(crate) fn bare(window: Duration) -> Result<Moved, CellError> {
     let sink = Sink::open().map_err(|error| CellError::failed(format_args!("cannot listen: {error}")))?;
     drop(server);
     let order = Order {
-        direction: Direction::Up,
-        limit: None,
-        thorough: false,
         must_end: true,
+        ..Order::endless(Direction::Up)
     };
     let client = hold(End::Client);
     let mut traffic = Traffic::start(sink.address(), &sink, &[order])?;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::figures::{Measured, Spent, steps};
 use super::traffic::{Direction, Order, Sink, Traffic, Trouble};
-use super::wire::{Damage, Plan, Wire};
+use super::wire::{Plan, Wire};
 use crate::link::Over;
 use crate::result::Case;
 use crate::route::{Engine, Route, Stack};
@@ -95,15 +95,12 @@ impl TransportCell {
     /// Starts the programs.
     fn line(&self, damage: Option<&mut Option<Wire>>) -> Result<Line, CellError> {
         let sink = Sink::open().map_err(|error| CellError::failed(format_args!("cannot listen: {error}")))?;
-        let plan = Plan {
-            damage: Damage::Flip,
-            direction: self.spec.direction,
-            after: if self.spec.stack.authenticated() {
-                FLIP_AFTER
-            } else {
-                u64::MAX
-            },
+        let after = if self.spec.stack.authenticated() {
+            FLIP_AFTER
+        } else {
+            u64::MAX
         };
+        let plan = Plan::flip(self.spec.direction, after);
         let link = self.over.map(|over| over.link);
         let route = match (&self.engine, damage) {
             (engine, None) => Route::open_linked(&self.spec.stack, engine.as_ref(), sink.address(), link)?,
@@ -125,12 +122,7 @@ impl TransportCell {
         let mut wire = None;
         let line = self.line(Some(&mut wire))?;
         let wire = wire.ok_or_else(|| CellError::failed("the route was not made over the wire"))?;
-        let order = Order {
-            direction: self.spec.direction,
-            limit: Some(FLIP_PAYLOAD),
-            thorough: true,
-            must_end: false,
-        };
+        let order = Order::thorough(self.spec.direction, FLIP_PAYLOAD);
         if !self.spec.stack.authenticated() {
             flowing(&line.route, &line.sink, &[order])?.finish()?;
             return wire.carried(FLIP_PAYLOAD).map(|()| false);
@@ -164,16 +156,18 @@ pub(super) fn judge_flip(ended: &Result<(), Trouble>) -> Result<(), CellError> {
     }
 }
 
+/// A stream each way, whose bytes are compared in full.
+pub(super) fn verification(must_end: bool) -> [Order; 2] {
+    [Direction::Down, Direction::Up].map(|direction| Order {
+        must_end,
+        ..Order::thorough(direction, VERIFIED)
+    })
+}
+
 /// Compares every byte of a stream each way at once, in writes of every size class; `must_end` says whether their ends must
 /// arrive too.
 pub(super) fn verify(route: &Route, sink: &Sink, must_end: bool) -> Result<(), CellError> {
-    let orders = [Direction::Down, Direction::Up].map(|direction| Order {
-        direction,
-        limit: Some(VERIFIED),
-        thorough: true,
-        must_end,
-    });
-    Ok(flowing(route, sink, &orders)?.finish()?)
+    Ok(flowing(route, sink, &verification(must_end))?.finish()?)
 }
 
 /// Whether streams that failed at such an attempt are not tried again: a wrong byte is never put down to the start.
@@ -266,7 +260,7 @@ impl Reading {
         Ok(Reading {
             at: Instant::now(),
             received,
-            cpu: cpu.into_iter().map(|(_, _, time)| time).collect(),
+            cpu: cpu.into_iter().map(|(_, time)| time).collect(),
         })
     }
 
@@ -279,14 +273,9 @@ impl Reading {
 }
 
 fn measure(line: &Line, spec: &Spec, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
-    let order = Order {
-        direction: spec.direction,
-        limit: None,
-        thorough: false,
-        must_end: false,
-    };
     let route = &line.route;
-    let mut traffic = flowing(route, &line.sink, &vec![order; spec.streams])?;
+    let orders = vec![Order::endless(spec.direction); spec.streams];
+    let mut traffic = flowing(route, &line.sink, &orders)?;
     traffic.watch(warmup)?;
     route.reset_memory();
     let before = Reading::take(route, &traffic)?;

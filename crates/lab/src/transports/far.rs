@@ -151,7 +151,7 @@ impl Far {
             states,
             open,
             trouble: ended.err(),
-            server: server.map(|((_, _, cpu), (_, memory))| Usage {
+            server: server.map(|((_, cpu), (_, memory))| Usage {
                 cpu_ns: nanos(*cpu),
                 memory: memory.peak,
             }),
@@ -259,14 +259,8 @@ mod tests {
     #[test]
     fn questions_out_of_order_are_refused() {
         let mut far = far();
-        let order = Order {
-            direction: Direction::Up,
-            limit: None,
-            thorough: false,
-            must_end: false,
-        };
         let begin = |count| Ask::Begin {
-            streams: Planned::of(&vec![order; count]).unwrap(),
+            streams: Planned::of(&vec![Order::endless(Direction::Up); count]).unwrap(),
         };
         let look = || Ask::Look(Look::default());
         assert!(is_refused(&asked(&mut far, &begin(1))));

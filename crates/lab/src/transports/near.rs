@@ -7,11 +7,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::cells::{FLIP_AFTER, FLIP_PAYLOAD, Spec, VERIFIED, is_final, judge_flip};
+use super::cells::{FLIP_AFTER, FLIP_PAYLOAD, Spec, is_final, judge_flip, verification};
 use super::figures::{Measured, Spent, steps};
 use super::talk::{Answer, Ask, Look, Opened, Seen};
 use super::traffic::{Direction, Order, PATIENCE, Planned, Traffic, Trouble, weigh};
-use super::wire::{Damage, Plan, Wire};
+use super::wire::{Plan, Wire};
 use crate::remote::Link;
 use crate::route::{Engine, Route};
 use crate::run::{Cell, CellError, Counted, Timed};
@@ -87,11 +87,7 @@ impl NearCell {
             route: Route::direct(SocketAddr::new(self.link.peer(), sink)),
             link: &self.link,
         };
-        let plan = Plan {
-            damage: Damage::Flip,
-            direction: self.spec.direction,
-            after: FLIP_AFTER,
-        };
+        let plan = Plan::flip(self.spec.direction, FLIP_AFTER);
         let between = |to| match damaged {
             false => Ok(to),
             true => Wire::open(to, plan).map(|opened| wire.insert(opened).address()),
@@ -111,24 +107,11 @@ impl NearCell {
         Ok(line)
     }
 
-    fn order(&self) -> Order {
-        Order {
-            direction: self.spec.direction,
-            limit: None,
-            thorough: false,
-            must_end: false,
-        }
-    }
-
     /// One bit of the wire is flipped: nothing wrong may be delivered.
     fn notices_a_flipped_bit(&self) -> Result<(), CellError> {
         let mut wire = None;
         let line = self.line(&mut wire, true)?;
-        let order = Order {
-            limit: Some(FLIP_PAYLOAD),
-            thorough: true,
-            ..self.order()
-        };
+        let order = Order::thorough(self.spec.direction, FLIP_PAYLOAD);
         let ended = Pair::start(&line, &[order])?.finish()?;
         if !wire.is_some_and(|wire| wire.damaged()) {
             return Err(CellError::failed(
@@ -142,13 +125,7 @@ impl NearCell {
 impl Timed for NearCell {
     fn prepare(&mut self) -> Result<(), CellError> {
         let line = self.line(&mut None, false)?;
-        let orders = [Direction::Down, Direction::Up].map(|direction| Order {
-            direction,
-            limit: Some(VERIFIED),
-            thorough: true,
-            must_end: true,
-        });
-        flowing(&line, &orders)?.finish()??;
+        flowing(&line, &verification(true))?.finish()??;
         drop(line);
         if self.spec.stack.authenticated() {
             self.notices_a_flipped_bit()?;
@@ -158,7 +135,7 @@ impl Timed for NearCell {
 
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
         let line = self.line(&mut None, false)?;
-        let mut pair = flowing(&line, &vec![self.order(); self.spec.streams])?;
+        let mut pair = flowing(&line, &vec![Order::endless(self.spec.direction); self.spec.streams])?;
         pair.watch(warmup)?;
         line.route.reset_memory();
         pair.look.reset = true;
@@ -350,7 +327,7 @@ impl<'a> Pair<'a> {
         Ok(Reading {
             at: Instant::now(),
             received: self.near.streams.iter().map(|stream| stream.received()).collect(),
-            client: cpu.first().map_or(Duration::ZERO, |(_, _, time)| *time),
+            client: cpu.first().map_or(Duration::ZERO, |(_, time)| *time),
             far,
         })
     }

@@ -7,7 +7,7 @@ use super::figures::fairness;
 use super::traffic::{Order, Sink, Traffic, Trouble};
 use super::wire::{Damage, Plan as WirePlan, Wire};
 use super::*;
-use crate::result::Case;
+use crate::result::{Case, Num};
 use crate::route::Route;
 use crate::run::{CellError, Timed};
 use crate::workload::Peers;
@@ -30,10 +30,9 @@ fn through(damage: Damage, direction: Direction, after: u64, orders: &[Order]) -
 
 fn order(direction: Direction, thorough: bool) -> Order {
     Order {
-        direction,
-        limit: Some(8 << 20),
         thorough,
         must_end: true,
+        ..Order::thorough(direction, 8 << 20)
     }
 }
 
@@ -70,15 +69,7 @@ fn a_relay_that_corrupts_drops_reorders_or_repeats_is_caught() {
 fn a_flipped_bit_is_caught_wherever_it_is() {
     for direction in DIRECTIONS {
         for after in (1..=8).map(|n| n * 700_000) {
-            let sink = Sink::open().unwrap();
-            let plan = WirePlan {
-                damage: Damage::Flip,
-                direction,
-                after,
-            };
-            let wire = Wire::open(sink.address(), plan).unwrap();
-            let traffic = Traffic::start(wire.address(), &sink, &[order(direction, false)]).unwrap();
-            let ended = traffic.finish();
+            let (ended, _) = through(Damage::Flip, direction, after, &[order(direction, false)]);
             assert!(
                 matches!(ended, Err(Trouble::Wrong { .. })),
                 "{after} {direction:?}: {ended:?}"
@@ -255,12 +246,15 @@ fn a_preset_has_one_stream_down_of_each_stack_and_its_windows() {
 
 #[test]
 fn rows_near_the_generators_own_rate_are_marked() {
-    let row = |subject: &str, stack: &str, rate: f64| -> ResultRow {
-        let text = format!(
-            r#"{{"workload":"transports","subject":"{subject}","case":{{"stack":"{stack}","streams":1,"direction":"down"}},
-                "metric":"throughput","unit":"B/s","better":"higher","median":{rate},"low":0,"high":0,"rounds":9}}"#
-        );
-        serde_json::from_str(&text).unwrap()
+    let row = |subject: &str, stack: &str, rate: f64| ResultRow {
+        subject: subject.to_owned(),
+        case: Case::new()
+            .with("stack", stack)
+            .with("streams", 1_i64)
+            .with("direction", "down"),
+        metric: "throughput".to_owned(),
+        median: Num(rate),
+        ..ResultRow::default()
     };
     let mut rows = [row("direct", "direct", 9e9), row("a", "x", 6.1e9), row("b", "x", 5.9e9)];
     mark(&mut rows);
@@ -269,12 +263,10 @@ fn rows_near_the_generators_own_rate_are_marked() {
 
 #[test]
 fn a_subject_that_delivers_forgeries_is_marked_in_every_row_of_its_case() {
-    let row = |subject: &str, metric: &str| -> ResultRow {
-        let text = format!(
-            r#"{{"workload":"transports","subject":"{subject}","case":{{"stack":"x"}},"metric":"{metric}","unit":"1",
-                "better":"lower","median":1,"low":1,"high":1,"rounds":9,"verified":"full"}}"#
-        );
-        serde_json::from_str(&text).unwrap()
+    let row = |subject: &str, metric: &str| ResultRow {
+        subject: subject.to_owned(),
+        metric: metric.to_owned(),
+        ..ResultRow::default()
     };
     let mut rows = [row("a", "throughput"), row("b", "throughput"), row("a", FORGEABLE)];
     mark(&mut rows);

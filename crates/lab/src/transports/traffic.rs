@@ -77,6 +77,27 @@ pub(super) struct Order {
     pub(super) must_end: bool,
 }
 
+impl Order {
+    /// Until told to stop.
+    pub(super) const fn endless(direction: Direction) -> Order {
+        Order {
+            direction,
+            limit: None,
+            thorough: false,
+            must_end: false,
+        }
+    }
+
+    /// So many bytes in pieces of all sizes.
+    pub(super) const fn thorough(direction: Direction, bytes: u64) -> Order {
+        Order {
+            limit: Some(bytes),
+            thorough: true,
+            ..Order::endless(direction)
+        }
+    }
+}
+
 /// Why a stream did not do what it should.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -52,6 +52,17 @@ pub(super) struct Plan {
     pub(super) after: u64,
 }
 
+impl Plan {
+    /// One bit of a direction is flipped after so many bytes.
+    pub(super) const fn flip(direction: Direction, after: u64) -> Plan {
+        Plan {
+            damage: Damage::Flip,
+            direction,
+            after,
+        }
+    }
+}
+
 impl Wire {
     /// A wire to `to`.
     pub(super) fn open(to: SocketAddr, plan: Plan) -> io::Result<Wire> {
@@ -76,12 +87,7 @@ impl Wire {
 
     /// A wire to `to` that does no damage.
     pub(crate) fn sound(to: SocketAddr) -> io::Result<Wire> {
-        let plan = Plan {
-            damage: Damage::Flip,
-            direction: Direction::Down,
-            after: u64::MAX,
-        };
-        Wire::open(to, plan)
+        Wire::open(to, Plan::flip(Direction::Down, u64::MAX))
     }
 
     /// Where it listens.

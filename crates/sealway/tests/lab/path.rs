@@ -93,7 +93,7 @@ fn with(engine: &Engine) {
             (.., true) => &["client", "front", "server"],
         };
         assert_eq!(names, wanted, "{stack}");
-        for ((role, _, before), (_, _, after)) in before.iter().zip(&after) {
+        for ((role, before), (_, after)) in before.iter().zip(&after) {
             assert!(after > before, "{stack}: the {role} has computed nothing");
         }
         for (role, memory) in path.memory().unwrap() {

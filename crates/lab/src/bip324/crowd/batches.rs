@@ -37,10 +37,8 @@ pub(super) struct Batches {
 
 impl Batches {
     pub(super) fn new(links: &[Link]) -> Result<Self, CellError> {
-        let mut end = BatchEnd::new(&BatchOptions::default())?;
-        end.rewind(links)?;
         Ok(Batches {
-            end,
+            end: BatchEnd::with(BatchOptions::default(), links)?,
             waiting: vec![Vec::new(); links.len()],
             backlog: 0,
             gathered: Vec::new(),

@@ -10,19 +10,19 @@
 //! opened of three more. In between, bytes of contents are counted.
 
 use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sealway_bip324::DEFAULT_CONTENTS_LIMIT;
-use sealway_bip324::batch::{Backend, BatchOptions, Costs, Routing};
+use sealway_bip324::batch::{Backend, Costs, Routing};
 use sealway_cuda::{Engine, Options};
 
 use super::{GPU, GPU_SHARE, ROUTED};
-use crate::bip324::definition::MANY;
-use crate::bip324::ends::{BatchEnd, Batched};
+use crate::bip324::definition::{MANY, packets_of};
+use crate::bip324::ends::{self, BatchEnd, Batched};
 use crate::bip324::links::{Link, failed, links};
 use crate::bip324::traffic::{Checker, Traffic};
 use crate::packets::gpu::Open;
@@ -76,13 +76,7 @@ pub(super) struct Spec {
 
 impl Spec {
     pub(super) fn case(self) -> Case {
-        Case::new()
-            .with("op", NODE)
-            .with("sizes", Sizes::Mix.name().as_str())
-            .with("connections", MANY)
-            .with("batch", self.batch)
-            .with("decoys", 0_i64)
-            .with("threads", self.threads)
+        packets_of(NODE, Sizes::Mix, MANY, self.batch, self.threads)
     }
 }
 
@@ -145,18 +139,15 @@ enum Who {
 
 /// Every cell of these cases, with threads that stay where they are to stay.
 pub(super) fn cells(specs: &[Spec], open: &Open, extent: Extent, pin: Option<&Places>) -> Vec<Cell> {
-    let mut known: Vec<Rc<Shares>> = Vec::new();
+    let mut known: HashMap<usize, Rc<Shares>> = HashMap::new();
     let mut cells = Vec::new();
     for spec in specs {
-        let found = known.iter().find(|shares| shares.threads == spec.threads).cloned();
-        let shares = found.unwrap_or_else(|| {
-            let shares = Rc::new(Shares {
+        let shares = known.entry(spec.threads).or_insert_with(|| {
+            Rc::new(Shares {
                 threads: spec.threads,
                 extent,
                 made: OnceCell::new(),
-            });
-            known.push(Rc::clone(&shares));
-            shares
+            })
         });
         for (subject, who) in [
             (Batched::NAME, Who::Processor),
@@ -164,7 +155,7 @@ pub(super) fn cells(specs: &[Spec], open: &Open, extent: Extent, pin: Option<&Pl
             (ROUTED, Who::Routed(Arc::clone(open))),
         ] {
             let cell = NodeCell {
-                shares: Rc::clone(&shares),
+                shares: Rc::clone(shares),
                 batch: spec.batch,
                 who,
                 extent,
@@ -197,45 +188,31 @@ impl Timed for NodeCell {
         let (warmup, window) = (warmup.max(self.extent.warmup), window.max(self.extent.window));
         thread::scope(|scope| {
             // Its own thread sets a node up, so that its memory is near.
-            let nodes = all(shares.iter().enumerate().map(|(thread, share)| {
-                scope.spawn(move || {
-                    keep(pin, thread)?;
-                    Node::new(share, batch, who, slab)
-                })
-            }))?;
+            let nodes = all(scope, pin, shares, move |share| Node::new(share, batch, who, slab))?;
             // Whoever measured costs beside threads that still set up would find the processor too slow.
             let start = Instant::now() + AHEAD;
-            let nodes = all(nodes.into_iter().enumerate().map(|(thread, node)| {
-                scope.spawn(move || {
-                    keep(pin, thread)?;
-                    node.ready(who, start)
-                })
-            }))?;
+            let nodes = all(scope, pin, nodes, move |node| node.ready(who, start))?;
             let start = Instant::now() + AHEAD;
-            let done = all(nodes.into_iter().enumerate().map(|(thread, node)| {
-                scope.spawn(move || {
-                    keep(pin, thread)?;
-                    node.run(start, warmup, window)
-                })
-            }))?;
+            let done = all(scope, pin, nodes, move |node| node.run(start, warmup, window))?;
             Ok(sum(&done, window))
         })
     }
 }
 
-/// What threads give, once all of them have ended, whatever the first says.
-fn all<'scope, T>(
-    threads: impl Iterator<Item = thread::ScopedJoinHandle<'scope, Result<T, CellError>>>,
+/// Does `work` for each of these on a thread that stays where it is to stay. What they give, once all have ended, whatever the
+/// first says.
+fn all<'scope, I: Send + 'scope, T: Send + 'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    pin: Option<&'scope Places>,
+    items: impl IntoIterator<Item = I>,
+    work: impl Fn(I) -> Result<T, CellError> + Copy + Send + 'scope,
 ) -> Result<Vec<T>, CellError> {
-    let threads: Vec<_> = threads.collect();
+    let spawn = |(thread, item)| scope.spawn(move || keep(pin, thread).and_then(|()| work(item)));
+    let threads: Vec<_> = items.into_iter().enumerate().map(spawn).collect();
+    let early = || Err(CellError::failed("a thread of the cell ended early"));
+    let joined = |thread: thread::ScopedJoinHandle<'scope, _>| thread.join().unwrap_or_else(|_| early());
     let results: Vec<_> = threads.into_iter().map(joined).collect();
     results.into_iter().collect()
-}
-
-fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T, CellError>>) -> Result<T, CellError> {
-    thread
-        .join()
-        .unwrap_or_else(|_| Err(CellError::failed("a thread of the cell ended early")))
 }
 
 /// What a thread did in a window.
@@ -294,27 +271,17 @@ impl<'a> Node<'a> {
     fn new(share: &'a Share, batch: usize, who: &Who, slab: usize) -> Result<Self, CellError> {
         let count = share.traffic.count();
         let batch = batch.min(count);
-        let wire = |start: usize| share.traffic.wires(&(start..(start + batch).min(count))).len();
-        let largest = (0..count).step_by(batch).map(wire).max().unwrap_or(0);
-        let mut options = BatchOptions::default();
         // Two batches: one under way, one that is being submitted.
-        options.send_arena = options.send_arena.max(2 * largest);
-        options.receive_arena = options
-            .receive_arena
-            .max(2 * largest + DEFAULT_CONTENTS_LIMIT + (1 << 17));
-        let mut node = Node {
+        let options = ends::options(&share.traffic, batch, 2);
+        Ok(Node {
             share,
             batch,
-            here: BatchEnd::new(&options)?,
-            there: BatchEnd::new(&options)?,
+            here: BatchEnd::with(options.clone(), &share.links)?,
+            there: BatchEnd::with(options, &share.links)?,
             engines: engines(who, share.links.len(), slab)?,
             next: 0,
             sent: 0,
-        };
-        for end in [&mut node.here, &mut node.there] {
-            end.rewind(&share.links)?;
-        }
-        Ok(node)
+        })
     }
 
     /// From `start` on, measures costs where packets go by them, gives both ends their engines, and compares.

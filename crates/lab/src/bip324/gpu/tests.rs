@@ -7,16 +7,12 @@ use std::process::Command;
 use super::*;
 use crate::bip324::GPU_SHARE;
 use crate::ending::Ending;
-use crate::packets::gpu::tests::support::fake::{Fake, Kernels, Memory};
+use crate::packets::gpu::tests::support::fake::Fake;
 use crate::packets::gpu::tests::support::kernels::Model;
+use crate::packets::gpu::tests::{broken, fake};
 use crate::run::{CellError, Counted, Timed};
 use sealway_bip324::batch::Line;
 use sealway_cuda::Error;
-use sealway_cuda::device::Launch;
-
-pub(super) fn fake() -> Open {
-    Arc::new(|options| Engine::with_device(Box::new(Fake::new(Model)), options))
-}
 
 /// Half of each batch is worth the way.
 fn halves() -> Costs {
@@ -68,24 +64,6 @@ fn packets_go_where_they_should() {
         assert_eq!(shares[..2], [0.0, 1.0], "{op:?}");
         assert!((shares[2] - 0.5).abs() < 0.02, "{op:?}: {shares:?}");
     }
-}
-
-/// A device that does not do its work.
-pub(super) fn broken() -> Open {
-    struct Wrong;
-    impl Kernels for Wrong {
-        fn run(&mut self, launch: &Launch, memory: &mut Memory) {
-            Model.run(launch, memory);
-            if let Launch::Lanes { messages, .. } = launch {
-                // Once for every launch of a batch, which are several, so that it does not come right again; the header
-                // alone would not do, of which one bit counts.
-                for byte in &mut memory.get_mut(messages.dst)[..64] {
-                    *byte = byte.wrapping_add(1);
-                }
-            }
-        }
-    }
-    Arc::new(|options| Engine::with_device(Box::new(Fake::new(Wrong)), options))
 }
 
 /// A device that does not do its work, and one that cannot be opened twice: no figures.

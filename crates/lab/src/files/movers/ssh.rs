@@ -125,29 +125,23 @@ impl Shell {
 
     /// Options of ssh and scp, which agree on these.
     fn options(folder: &Path, spec: &Spec) -> Vec<String> {
-        let mut words = vec![
-            "-F".to_owned(),
-            "none".to_owned(),
-            "-i".to_owned(),
-            folder.join("user").display().to_string(),
-        ];
+        let file = |name: &str| folder.join(name).display().to_string();
+        let (user, known) = (file("user"), format!("UserKnownHostsFile={}", file("known")));
+        let mut words = vec!["-F", "none", "-i", &user];
         for option in [
             "IdentitiesOnly=yes",
             "BatchMode=yes",
             "StrictHostKeyChecking=accept-new",
             "LogLevel=ERROR",
             "Compression=no",
+            &known,
         ] {
-            words.extend(["-o".to_owned(), option.to_owned()]);
+            words.extend(["-o", option]);
         }
-        words.extend([
-            "-o".to_owned(),
-            format!("UserKnownHostsFile={}", folder.join("known").display()),
-        ]);
         if let Some(cipher) = spec.suite.and_then(cipher) {
-            words.extend(["-c".to_owned(), cipher.to_owned()]);
+            words.extend(["-c", cipher]);
         }
-        words
+        words.into_iter().map(str::to_owned).collect()
     }
 }
 
@@ -183,7 +177,7 @@ impl Mover for Remote {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let reached = job.reached(&mut processes, address)?.port().to_string();
         let mut send = Command::new(&self.program);
-        let server = match &self.shell {
+        let mut server = match &self.shell {
             Some(shell) => {
                 shell.prepare(job.folder, port)?;
                 let mut server = Command::new(&shell.server);
@@ -220,7 +214,6 @@ impl Mover for Remote {
                 server
             }
         };
-        let mut server = server;
         let receiver = processes.start(Role::Receiver, Ends::Never, &mut server)?;
         processes.listening(receiver, port)?;
         let started = processes.clock();

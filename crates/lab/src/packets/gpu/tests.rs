@@ -10,10 +10,11 @@ use crate::run::{Counted, Timed};
 #[path = "../../../../cuda/tests/support/mod.rs"]
 pub(crate) mod support;
 
-use support::fake::Fake;
+use sealway_cuda::device::Launch;
+use support::fake::{Fake, Kernels, Memory};
 use support::kernels::Model;
 
-fn fake() -> Open {
+pub(crate) fn fake() -> Open {
     Arc::new(|options| Engine::with_device(Box::new(Fake::new(Model)), options))
 }
 
@@ -127,22 +128,28 @@ fn the_link_is_measured_each_way() {
     }
 }
 
-/// Kernels that leave out what they should do are found.
-#[test]
-fn wrong_data_is_found() {
-    use support::fake::{Kernels, Memory};
+/// A device that does not do its work.
+pub(crate) fn broken() -> Open {
     struct Wrong;
     impl Kernels for Wrong {
-        fn run(&mut self, launch: &sealway_cuda::device::Launch, memory: &mut Memory) {
+        fn run(&mut self, launch: &Launch, memory: &mut Memory) {
             Model.run(launch, memory);
-            if let sealway_cuda::device::Launch::Lanes { messages, .. } = launch {
-                // Once for every launch of a batch, which are several, so that it does not come right again.
-                let byte = &mut memory.get_mut(messages.dst)[0];
-                *byte = byte.wrapping_add(1);
+            if let Launch::Lanes { messages, .. } = launch {
+                // Once for every launch of a batch, which are several, so that it does not come right again; a header of BIP324
+                // alone would not do, of which one bit counts.
+                for byte in &mut memory.get_mut(messages.dst)[..64] {
+                    *byte = byte.wrapping_add(1);
+                }
             }
         }
     }
-    let open: Open = Arc::new(|options| Engine::with_device(Box::new(Fake::new(Wrong)), options));
+    Arc::new(|options| Engine::with_device(Box::new(Fake::new(Wrong)), options))
+}
+
+/// Kernels that leave out what they should do are found.
+#[test]
+fn wrong_data_is_found() {
+    let open = broken();
     for mode in [Mode::Kernel, Mode::Pinned, Mode::Call] {
         for op in [Op::Seal, Op::Open] {
             let mut cell = cells(&[spec(mode, op)], &open).remove(0);

@@ -66,21 +66,15 @@ fn a_byte_that_the_wire_changed_is_found_by_either_host() {
             let Answer::Opened(opened) = ask(link, &question).unwrap() else {
                 panic!()
             };
-            let plan = Plan {
-                damage: Damage::Flip,
-                direction,
-                after: FLIP_AFTER,
-            };
+            let plan = Plan::flip(direction, FLIP_AFTER);
             let wire = Wire::open(SocketAddr::new(link.peer(), opened.sink), plan).unwrap();
             let line = Line {
                 route: Route::direct(wire.address()),
                 link,
             };
             let order = Order {
-                direction,
-                limit: Some(FLIP_PAYLOAD),
-                thorough: true,
                 must_end: true,
+                ..Order::thorough(direction, FLIP_PAYLOAD)
             };
             let ended = Pair::start(&line, &[order]).unwrap().finish().unwrap();
             assert!(matches!(ended, Err(Trouble::Wrong { .. })), "{direction:?}: {ended:?}");

@@ -147,12 +147,7 @@ mod tests {
     use crate::transports::traffic::Direction;
 
     fn traffic(here: Here, direction: Direction) -> Traffic {
-        let order = Order {
-            direction,
-            limit: None,
-            thorough: false,
-            must_end: false,
-        };
+        let order = Order::endless(direction);
         Traffic::new(&[Planned { key: 1, order }], here)
     }
 

@@ -125,13 +125,7 @@ mod tests {
 
     /// A stream on whose end here nothing comes, with its connection.
     fn idle(sink: &Sink) -> (Traffic, TcpStream) {
-        let order = Order {
-            direction: Direction::Up,
-            limit: None,
-            thorough: false,
-            must_end: false,
-        };
-        let planned = Planned::of(&[order]).unwrap();
+        let planned = Planned::of(&[Order::endless(Direction::Up)]).unwrap();
         let traffic = Traffic::far(sink, &planned);
         let mut socket = connect(sink);
         socket
@@ -172,14 +166,8 @@ mod tests {
     #[test]
     fn streams_take_the_place_of_those_that_never_came() {
         let sink = Sink::open().unwrap();
-        let order = Order {
-            direction: Direction::Down,
-            limit: None,
-            thorough: false,
-            must_end: false,
-        };
         for _ in 0..2 {
-            let planned = Planned::of(&[order; 3]).unwrap();
+            let planned = Planned::of(&[Order::endless(Direction::Down); 3]).unwrap();
             let _traffic = Traffic::far(&sink, &planned);
             assert_eq!(sink.expected.lock().unwrap().len(), 3);
         }

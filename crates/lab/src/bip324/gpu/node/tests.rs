@@ -5,8 +5,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::*;
-use crate::bip324::gpu::tests::{broken, fake};
 use crate::packets::gpu::tests::support::fake::{Fake, Kernels, Memory};
+use crate::packets::gpu::tests::{broken, fake};
 use sealway_cuda::device::Launch;
 
 const FEW: Extent = Extent {
