@@ -27,11 +27,14 @@ mod iperf3;
 mod lens;
 mod wrk;
 
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::lens::OURS;
 use crate::load::scripts::{BODY, HTTP_KEEP};
 use crate::measure::cpu::Method;
+use crate::peer::program;
 use crate::plan::{Overhead, Plan, PlanError};
 use crate::result::{Case, Subject};
 use crate::run::Cell;
@@ -156,14 +159,14 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     }
     let (mut bulk, mut load) = (None, None);
     let mut found = subjects::find(&request.peers, &PEERS, |name| match name {
-        iperf3::NAME => Ok(bulk.insert(iperf3::Program::find()?).subject()),
-        _ => Ok(load.insert(wrk::Program::find()?).subject()),
+        iperf3::NAME => Ok(iperf3::subject(bulk.insert(iperf3::find()?))),
+        _ => Ok(wrk::subject(load.insert(wrk::find()?))),
     })?;
     if let Some(ours) = found.subjects.first_mut() {
         *ours = described(ours);
     }
     let mut cells = vec![Cell::new(Kind::Stream.case(), OURS, cells::OurStream)];
-    cells.extend(bulk.map(|program| Cell::new(Kind::Stream.case(), iperf3::NAME, program)));
+    cells.extend(bulk.map(|program| Cell::new(Kind::Stream.case(), iperf3::NAME, iperf3::Stream { program })));
     for kind in [Kind::Bound, Kind::Requests] {
         let work = kind.work();
         cells.push(Cell::new(kind.case(), OURS, cells::OurRequests { work }));
@@ -178,6 +181,34 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         warnings: Vec::new(),
         recommend: |_| Vec::new(),
     })
+}
+
+/// A program that is compared with, found and asked for its version.
+#[derive(Clone, Debug)]
+struct Program {
+    path: PathBuf,
+    version: String,
+}
+
+impl Program {
+    /// The program as the result file describes it.
+    fn subject(&self, name: &str, differs: &[&str]) -> Subject {
+        Subject {
+            name: name.to_owned(),
+            version: self.version.clone(),
+            kind: "program".to_owned(),
+            sha256: program::sha256_of(&self.path).unwrap_or_default(),
+            setup: "matched".to_owned(),
+            differs: differs.iter().map(|words| (*words).to_owned()).collect(),
+            ..Subject::default()
+        }
+    }
+
+    fn command(&self, words: Vec<String>) -> Command {
+        let mut command = Command::new(&self.path);
+        command.args(words).stdin(Stdio::null()).stderr(Stdio::null());
+        command
+    }
 }
 
 /// Our subject with what its generators do and others do not.

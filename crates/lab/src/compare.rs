@@ -13,7 +13,7 @@ mod headline;
 mod join;
 mod judge;
 mod page;
-pub(crate) mod render;
+mod render;
 
 use std::collections::BTreeMap;
 
@@ -24,16 +24,16 @@ pub use headline::{Headline, HeadlineKind};
 pub(crate) use join::machines;
 pub use judge::{HISTORY_RUNS, threshold};
 
+/// The subject whose changes decide the exit code unless [`Options::ours`] says otherwise.
+pub use crate::lens::OURS;
+
 use crate::ending::Ending;
-use crate::result::{Case, Num, RunResult};
+use crate::result::{Case, Num, ResultRow, RunResult};
 use crate::stats::Verdict;
 use crate::workload::Catalogue;
 
 /// Peers that serve as control when present in both runs with equal version, first choice first.
 pub const CONTROLS: [&str; 4] = ["aws-lc-rs", "ring", "rustcrypto", "openssl"];
-
-/// The subject whose changes decide the exit code unless [`Options::ours`] says otherwise.
-pub const OURS: &str = "sealway";
 
 /// How to compare.
 #[derive(Clone, Debug, Default)]
@@ -80,6 +80,19 @@ pub struct Key {
     pub case: Case,
     /// Hash of the workload's definition.
     pub workload_def: String,
+}
+
+impl Key {
+    /// That of a row.
+    pub(crate) fn of(row: &ResultRow) -> Key {
+        Key {
+            workload: row.workload.clone(),
+            metric: row.metric.clone(),
+            subject: row.subject.clone(),
+            case: row.case.clone(),
+            workload_def: row.workload_def.clone(),
+        }
+    }
 }
 
 /// A figure in both runs.
@@ -171,6 +184,13 @@ pub struct Note {
 }
 
 impl Note {
+    fn new(code: &str, text: impl Into<String>) -> Note {
+        Note {
+            code: code.to_owned(),
+            text: text.into(),
+        }
+    }
+
     fn touches_answer(&self) -> bool {
         let code = self.code.as_str();
         headline::CODES.contains(&code) || matches!(code, "same-run" | "no-peer")

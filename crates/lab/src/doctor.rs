@@ -14,7 +14,7 @@ use crate::measure::{ClockFacts, clock};
 use crate::result::{Machine, RunResult, SCHEMA};
 use crate::run::{Cell, Job, Observer, Outcome, Probe, ScheduleError, Timing, execute};
 
-pub use aa::{AaCheck, AaVerdict, Interval, MARGIN, NAMES, ROUNDS, RatioInterval, judge, schedule};
+pub use aa::{AaCheck, AaVerdict, MARGIN, NAMES, ROUNDS, judge, schedule};
 pub use findings::{Finding, Peer, State, examine as findings, find_peers};
 
 /// The answer to the question.
@@ -85,25 +85,16 @@ impl Surroundings {
     }
 }
 
-/// How the check is done.
-pub struct Setup<'a> {
-    /// Lengths of a visit.
-    pub timing: Timing,
-    /// How a ratio and its interval are found.
-    pub interval: &'a Interval<'a>,
-    /// The machine.
-    pub surroundings: &'a Surroundings,
-}
-
 /// Runs the A/A check over [`ROUNDS`] rounds and judges it with the surroundings.
 ///
-/// `factory` makes the subject under the given name, each time the same work. Takes about `2 * ROUNDS` visits.
+/// `factory` makes the subject under the given name, each time the same work. Takes about `2 * ROUNDS` visits of this `timing`.
 ///
 /// # Errors
 /// [`ScheduleError`] never happens with the fixed schedule and is passed on as it comes.
 pub fn examine(
     factory: &mut dyn FnMut(&str) -> Cell,
-    setup: &Setup<'_>,
+    timing: Timing,
+    surroundings: &Surroundings,
     probe: &mut dyn Probe,
     observer: &mut dyn Observer,
 ) -> Result<Diagnosis, ScheduleError> {
@@ -112,38 +103,25 @@ pub fn examine(
     let job = Job {
         workload: "doctor",
         schedule: &schedule,
-        timing: setup.timing,
-        visit: setup.timing.warmup + setup.timing.window,
+        timing,
+        visit: timing.warmup + timing.window,
         deadline: None,
     };
-    let mut snapshot = |outcome: &Outcome| partial(setup.surroundings, outcome);
+    let mut snapshot = |outcome: &Outcome| partial(surroundings, outcome);
     let outcome = execute(&mut cells, &job, probe, observer, &mut snapshot)?;
-    let a_a = aa::of_outcome(&outcome, setup.interval);
-    Ok(Diagnosis::new(a_a, findings::examine(setup.surroundings, &outcome)))
+    let findings = findings::examine(surroundings, &outcome);
+    Ok(Diagnosis::new(aa::of_outcome(&outcome), findings))
 }
 
 /// What the observer sees after a round. The doctor keeps no file, so identity and times stay empty.
 fn partial(surroundings: &Surroundings, outcome: &Outcome) -> RunResult {
     RunResult {
         schema: SCHEMA,
-        run: String::new(),
-        started: String::new(),
-        ended: String::new(),
-        complete: false,
         sealway: crate::run::version(),
-        profile: String::new(),
-        seed: String::new(),
-        command: Vec::new(),
         machine: surroundings.machine.clone(),
-        link: None,
-        plan: Default::default(),
         warnings: outcome.warnings(),
-        subjects: Vec::new(),
-        results: Vec::new(),
         windows: outcome.windows.clone(),
-        recommendation: Vec::new(),
-        responder: None,
-        reproduction: None,
+        ..RunResult::default()
     }
 }
 

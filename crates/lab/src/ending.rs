@@ -36,12 +36,7 @@ impl Ending {
     /// `strict`, a run is undecidable when any of its rows is marked `unusable`.
     pub fn of(result: &RunResult, strict: bool) -> Ending {
         let warned = |code: WarningCode| result.warnings.iter().any(|warning| warning.code == code.code());
-        let unusable = || {
-            result
-                .results
-                .iter()
-                .any(|row| row.flags.iter().any(|flag| flag == "unusable"))
-        };
+        let unusable = || result.results.iter().any(|row| row.has("unusable"));
         if warned(WarningCode::CellWrong) || warned(WarningCode::Unauthenticated) {
             Ending::Wrong
         } else if warned(WarningCode::CellFailed) {
@@ -58,16 +53,14 @@ impl Ending {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn run(codes: &[WarningCode], complete: bool) -> RunResult {
-        let mut run: RunResult =
-            serde_json::from_str(r#"{"schema":1,"run":"r","started":"","sealway":"0","machine":{}}"#).unwrap();
-        run.complete = complete;
-        run.warnings = codes.iter().map(|code| code.warn("peer", "It did.")).collect();
-        run
+        RunResult {
+            complete,
+            warnings: codes.iter().map(|code| code.warn("peer", "It did.")).collect(),
+            ..RunResult::default()
+        }
     }
 
     #[test]

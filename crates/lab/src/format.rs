@@ -37,10 +37,7 @@ pub(crate) fn sig3_or(value: f64, unknown: &str) -> String {
 
 /// A ratio such as `1.02`, `0.985` or `12.3`, followed by `x`.
 pub(crate) fn times(ratio: f64) -> String {
-    match sig3(ratio) {
-        Some(text) => format!("{text}x"),
-        None => "not known".to_owned(),
-    }
+    sig3(ratio).map_or_else(|| "not known".to_owned(), |text| format!("{text}x"))
 }
 
 /// What stands between a ratio, or a word in its place, and what it is over: `1.02x the rate`, `none: both are equal`.
@@ -93,10 +90,7 @@ pub(crate) fn seconds(value: f64) -> String {
         v if v >= 1e-6 => (value * 1e6, "us"),
         _ => (value * 1e9, "ns"),
     };
-    match sig3(scaled) {
-        Some(text) => format!("{text} {unit}"),
-        None => "not known".to_owned(),
-    }
+    sig3(scaled).map_or_else(|| "not known".to_owned(), |text| format!("{text} {unit}"))
 }
 
 /// A time of a run: whole seconds, and minutes from two on, as `52 s`, `7 min 45 s` and `10 min`.
@@ -122,6 +116,53 @@ pub(crate) fn clean(text: &str) -> String {
             c => c,
         })
         .collect()
+}
+
+/// Columns of a terminal for text that is made without looking at one.
+pub(crate) const COLUMNS: usize = 80;
+
+/// Foreign text for a terminal of any kind: one column per character, no control sequences.
+pub(crate) fn plain(text: &str) -> String {
+    let harmless = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
+    text.chars().map(harmless).collect()
+}
+
+/// Adds `text` in lines of at most [`COLUMNS`] characters, the first with `indent`, the others with two spaces more.
+pub(crate) fn wrap(out: &mut String, indent: &str, text: &str) {
+    for line in lines(indent, &format!("{indent}  "), text, COLUMNS) {
+        out.push_str(&line);
+        out.push('\n');
+    }
+}
+
+/// Plain text as lines of at most `width` characters, at least one, the first behind `first`, the others behind `rest`.
+pub(crate) fn lines(first: &str, rest: &str, text: &str, width: usize) -> Vec<String> {
+    let text = plain(text);
+    let mut lines = Vec::new();
+    let mut line = first.to_owned();
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        let mut word = word;
+        loop {
+            let space = usize::from(!empty);
+            if line.len() + space + word.len() <= width {
+                line.extend(std::iter::repeat_n(' ', space));
+                line.push_str(word);
+                empty = false;
+                break;
+            }
+            if empty {
+                // A word longer than a line is cut; `word` is ASCII, so every index is a boundary.
+                let (head, tail) = word.split_at(width - line.len());
+                line.push_str(head);
+                word = tail;
+            }
+            lines.push(std::mem::replace(&mut line, rest.to_owned()));
+            empty = true;
+        }
+    }
+    lines.push(line);
+    lines
 }
 
 /// Text safe inside HTML elements and double-quoted attributes.
@@ -155,6 +196,11 @@ pub(crate) fn count(n: usize, one: &str) -> String {
     } else {
         format!("{n} {one}s")
     }
+}
+
+/// Bytes in hexadecimal, lower case.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A command line that a shell would read back as the same words.

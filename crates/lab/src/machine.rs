@@ -10,17 +10,14 @@ mod host;
 mod kernel;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::format::{count, hex};
 use crate::measure::{ClockFacts, WarningCode, clock};
 use crate::result::{Machine, Warning};
-
-pub use build::build_facts;
-pub use kernel::{Limits, limits};
 
 /// Captures the machine below `root`.
 ///
@@ -58,33 +55,21 @@ pub fn capture(root: &Path) -> Machine {
 ///
 /// `cpus` is the number of CPUs usable at once. What windows show comes from the runner instead.
 pub fn warnings(machine: &Machine, clock_facts: &ClockFacts, cpus: u32) -> Vec<Warning> {
-    let fact = |name: &str| machine.facts.get(name);
     let mut found = Vec::new();
     if cpus < 4 {
-        let text = format!(
-            "Subjects, lab and system share {cpus} CPU{}.",
-            if cpus == 1 { "" } else { "s" }
-        );
+        let text = format!("Subjects, lab and system share {}.", count(cpus as usize, "CPU"));
         found.push(WarningCode::SharedCpu.warn("machine", &text));
     }
-    if let Some(limit) = fact("cgroup.cpus")
-        .and_then(Value::as_f64)
-        .filter(|limit| *limit < f64::from(machine.cores))
-    {
+    let quota = machine.facts.get("cgroup.cpus").and_then(Value::as_f64);
+    if let Some(limit) = quota.filter(|limit| *limit < f64::from(machine.cores)) {
         let text = format!("A quota allows {limit:.2} of {} CPUs.", machine.cores);
         found.push(WarningCode::Quota.warn("machine", &text));
     }
-    found.extend(clock::warnings(
-        clock_facts,
-        fact("kernel.clocksource").and_then(Value::as_str),
-    ));
-    if let Some(name) = fact("cpu.governor")
-        .and_then(Value::as_str)
-        .filter(|name| *name != "performance")
-    {
+    found.extend(clock::warnings(clock_facts, machine.text("kernel.clocksource")));
+    if let Some(name) = machine.text("cpu.governor").filter(|name| *name != "performance") {
         found.push(WarningCode::Governor.warn("machine", &format!("The governor is {name}.")));
     }
-    if fact("host.power").and_then(Value::as_str) == Some("battery") {
+    if machine.text("host.power") == Some("battery") {
         found.push(WarningCode::Battery.warn("machine", "The machine runs on battery."));
     }
     found
@@ -95,15 +80,8 @@ pub fn warnings(machine: &Machine, clock_facts: &ClockFacts, cpus: u32) -> Vec<W
 /// The parts are CPU model, microcode, CPUs, kernel `major.minor` and hypervisor. Readings that wobble between boots
 /// (clock speed, free memory) are no part of it, or the history of one machine would split.
 fn key(parts: &[&str]) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update(part.as_bytes());
-        hash.update(b"\n");
-    }
-    hash.finalize().iter().take(8).fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    let lines: String = parts.iter().map(|part| format!("{part}\n")).collect();
+    hex(&Sha256::digest(lines)[..8])
 }
 
 /// `6.1` of `6.1.0-18-amd64`; the whole text where there are no two numbers.

@@ -14,8 +14,16 @@ pub mod parse;
 pub(crate) mod place;
 pub mod warning;
 
+use std::path::Path;
+use std::str::FromStr;
+
 pub use canary::Canary;
 pub use clock::ClockFacts;
 pub use cpu::Method;
 pub use noise::{Noise, NoiseReader, NoiseSample};
 pub use warning::WarningCode;
+
+/// The number that a file of the kernel has for its text.
+fn number<T: FromStr>(path: &Path) -> Option<T> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}

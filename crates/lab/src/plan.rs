@@ -135,8 +135,6 @@ pub struct Overhead {
 /// What will be run, decided before the first window.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Plan {
-    /// The profile it was made from.
-    pub profile: Profile,
     /// Visits to every cell.
     pub rounds: u32,
     /// Length of a timed window.
@@ -190,7 +188,8 @@ impl fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 impl Plan {
-    /// Fits `profile` to the cells of `layout` and to `limit` (the profile's own when `None`).
+    /// Fits `profile` to the cells of `layout` and to `limit` (the profile's own when `None`). Windows are never shorter than
+    /// `least`, which is no longer than [`Profile::window`].
     ///
     /// A limit lowers windows first, warm-up along with them, down to [`Profile::shortest_window`]; then it drops
     /// cases from the end of the layout, so list the important ones first. It never lowers rounds: standard and full
@@ -200,19 +199,6 @@ impl Plan {
     /// # Errors
     /// [`PlanError::NoCells`] for an empty layout, [`PlanError::LimitTooShort`] when the first case alone is too long.
     pub fn new(
-        profile: Profile,
-        layout: Layout,
-        overhead: Overhead,
-        limit: Option<Duration>,
-    ) -> Result<Plan, PlanError> {
-        Plan::from_least(Duration::ZERO, profile, layout, overhead, limit)
-    }
-
-    /// [`Plan::new`] for cells whose windows are never shorter than `least`, which is no longer than [`Profile::window`].
-    ///
-    /// # Errors
-    /// As of [`Plan::new`].
-    pub fn from_least(
         least: Duration,
         profile: Profile,
         mut layout: Layout,
@@ -232,7 +218,6 @@ impl Plan {
                 let expected = size.duration(overhead, window + warmup);
                 let cases_dropped = cases - layout.cases();
                 return Ok(Plan {
-                    profile,
                     rounds: size.rounds,
                     window,
                     warmup,
@@ -257,11 +242,6 @@ impl Plan {
     /// The order of the visits: cell indices for each round. See [`schedule`].
     pub fn schedule(&self, seed: u64) -> Vec<Vec<usize>> {
         schedule(&self.layout, self.rounds, seed)
-    }
-
-    /// True when the time limit made the windows shorter than the profile's.
-    pub fn shortened(&self) -> bool {
-        self.window < self.profile.window()
     }
 
     /// The plan as it goes into the result file.

@@ -22,12 +22,11 @@ use std::time::Duration;
 use sealway_aead::cpu::Cpu;
 
 use crate::doctor;
-use crate::doctor::{Diagnosis, RatioInterval, Setup, Surroundings};
+use crate::doctor::{Diagnosis, Surroundings};
 use crate::measure::cpu::Method;
 use crate::plan::{Overhead, Plan, PlanError, Profile};
 use crate::result::{Case, PlanFacts};
 use crate::run::{Cell, Observer, SystemProbe, Timing};
-use crate::stats::{Better, Rules, ratio};
 use crate::workload::fit::fit;
 use crate::workload::metric::{CPU_PER_OP, Metric, SETUP_TIME, THROUGHPUT};
 use crate::workload::rows::{Reference, Scheme};
@@ -126,21 +125,6 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
 /// [`LabError`] never happens with the fixed plan and is passed on as it comes.
 pub fn doctor(observer: &mut dyn Observer) -> Result<Diagnosis, LabError> {
     let surroundings = Surroundings::of_this_machine();
-    let interval = |first: &[f64], second: &[f64]| {
-        let found = ratio("a", second, first, Better::Higher, Rules::of("throughput"));
-        let (estimate, low, high) = (found.estimate.get(), found.low.get(), found.high.get());
-        estimate.is_finite().then_some(RatioInterval {
-            estimate,
-            low,
-            high,
-            level: found.level,
-        })
-    };
-    let setup = Setup {
-        timing: DOCTOR_TIMING,
-        interval: &interval,
-        surroundings: &surroundings,
-    };
     observer.planned(&PlanFacts {
         rounds: doctor::ROUNDS as u32,
         window_s: DOCTOR_TIMING.window.as_secs_f64(),
@@ -151,7 +135,8 @@ pub fn doctor(observer: &mut dyn Observer) -> Result<Diagnosis, LabError> {
     });
     doctor::examine(
         &mut definition::doctor_cell,
-        &setup,
+        DOCTOR_TIMING,
+        &surroundings,
         &mut SystemProbe::start(),
         observer,
     )

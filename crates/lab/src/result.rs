@@ -25,7 +25,7 @@ pub use reproduction::{Claim, Load, Placed, Ranked, Ranking, Reading, Reproducti
 pub const SCHEMA: u32 = 1;
 
 /// A whole run: everything needed to rebuild every table and chart, and to repeat the run.
-#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct RunResult {
     /// [`SCHEMA`] at the time of writing.
     #[schemars(extend("const" = SCHEMA))]
@@ -85,6 +85,13 @@ pub struct RunResult {
     pub reproduction: Option<Reproduction>,
 }
 
+impl RunResult {
+    /// The subject called `name`, if the run lists one.
+    pub fn subject(&self, name: &str) -> Option<&Subject> {
+        self.subjects.iter().find(|subject| subject.name == name)
+    }
+}
+
 /// Facts about the machine. The fixed fields are the ones programs join on; the rest is in `facts`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct Machine {
@@ -112,6 +119,13 @@ pub struct Machine {
     /// Everything else that was captured: sorted names to a string, number, boolean or list.
     #[serde(default)]
     pub facts: BTreeMap<String, Value>,
+}
+
+impl Machine {
+    /// A fact that is a text.
+    pub fn text(&self, fact: &str) -> Option<&str> {
+        self.facts.get(fact)?.as_str()
+    }
 }
 
 /// The host at the other end of a run on two: servers and sink ran there, and `machine` had clients and generator.
@@ -260,8 +274,20 @@ fn over_rounds() -> String {
     "rounds".to_owned()
 }
 
+impl ResultRow {
+    /// The value of every round, in round order.
+    pub fn numbers(&self) -> Vec<f64> {
+        self.values.iter().map(|value| value.get()).collect()
+    }
+
+    /// Whether it has a mark.
+    pub fn has(&self, flag: &str) -> bool {
+        self.flags.iter().any(|found| found == flag)
+    }
+}
+
 /// How one subject stands to another in the same rounds.
-#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct Ratio {
     /// The subject in the denominator.
     pub to: String,
@@ -328,6 +354,13 @@ pub struct Window {
     /// Cause recorded for repeating or marking the window; empty for a calm one.
     #[serde(default)]
     pub marks: Vec<String>,
+}
+
+impl Window {
+    /// Whether it has a mark.
+    pub fn has(&self, mark: &str) -> bool {
+        self.marks.iter().any(|found| found == mark)
+    }
 }
 
 /// One run of the canary loop.

@@ -23,7 +23,7 @@ use crate::stats::latency::Tail;
 pub use execute::{Job, ScheduleError, execute};
 pub use ident::{NoEntropy, cpus, run_id, seed, version};
 pub use marks::{Mark, judge};
-pub use outcome::{Fault, Outcome, Repeat};
+pub use outcome::{Fault, Outcome};
 pub use pace::{Deadline, MAX_EXTRA_ROUNDS, Timing};
 pub use probe::SystemProbe;
 pub use time::rfc3339;

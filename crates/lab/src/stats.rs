@@ -8,28 +8,25 @@
 //! * [`Summary`]: median, median absolute deviation, and a range or an order-statistics interval of one subject.
 //! * [`ratio`]: one subject against another, paired by round: Hodges-Lehmann estimate on logarithms, exact signed-rank
 //!   interval, smallest detectable effect, verdict. [`confirm`] adds Benjamini-Hochberg for long tables.
-//! * [`Spread`], [`outliers`], [`two_modes`], [`drift`]: whether the rounds can be believed.
-//! * [`overview`]: the geometric mean over cases, with the worst and the best.
-//! * [`bootstrap_interval`]: for statistics that have no exact interval.
+//! * [`flags`], of [`outliers`], [`has_two_modes`] and spread: whether the rounds can be believed.
 
-mod bootstrap;
 mod describe;
+mod discoveries;
 pub(crate) mod latency;
 mod metric;
-mod overview;
 mod random;
 mod ratio;
 mod shape;
 mod signed_rank;
 
-pub use bootstrap::{DRAWS, bootstrap_interval};
-pub use describe::{How, Quartiles, Summary, mad, median, order_statistics_interval, quantile, quartiles};
+pub(crate) use describe::ends;
+pub use describe::{How, Summary, mad, median, order_statistics_interval, quantile};
+pub use discoveries::{benjamini_hochberg, confirm};
 pub use metric::{Better, MetricKind, is_judged};
-pub use overview::{Discoveries, Overview, benjamini_hochberg, confirm, overview};
 pub use random::SplitMix64;
 pub use ratio::{MIN_RANGE_ROUNDS, QUICK_MARGIN, Rules, Verdict, log_ratios, ratio, smallest_detectable, unpaired};
-pub use shape::{DRIFT_LIMIT, Mode, Spread, drift, flags, outliers, two_modes};
-pub use signed_rank::{MAX_ROUNDS, hodges_lehmann, signed_rank_coverage, signed_rank_interval, signed_rank_p};
+pub use shape::{flags, has_two_modes, outliers};
+pub use signed_rank::{MAX_ROUNDS, hodges_lehmann, signed_rank_interval, signed_rank_p};
 
 /// Rounds below which no interval is given: with five, no exact interval reaches 95 %.
 pub const MIN_INTERVAL_ROUNDS: usize = 6;
@@ -47,6 +44,6 @@ pub struct Interval {
     pub low: f64,
     /// Upper end, included.
     pub high: f64,
-    /// Coverage, 0 to 1: exact for the order-statistics and signed-rank intervals, nominal for the bootstrap.
+    /// Coverage, 0 to 1, exact.
     pub level: f64,
 }

@@ -24,6 +24,7 @@ use sealway_aead::Suite;
 use sealway_aead::cpu::Cpu;
 use sha2::{Digest, Sha256};
 
+use crate::format::hex;
 use crate::lens::Lens;
 use crate::link::{Link, Over};
 use crate::measure::{WarningCode, clock};
@@ -277,22 +278,13 @@ pub(crate) fn run_parts(
         schema: SCHEMA,
         run: run::run_id().map_err(LabError::Entropy)?,
         started: run::rfc3339(SystemTime::now()),
-        ended: String::new(),
-        complete: false,
         sealway: run::version(),
         profile: request.profile.to_string(),
         seed: seed.to_string(),
         command: request.command.clone(),
         machine: this_machine(),
-        link: None,
-        plan: PlanFacts::default(),
-        warnings: Vec::new(),
-        subjects: Vec::new(),
-        results: Vec::new(),
-        windows: Vec::new(),
-        recommendation: Vec::new(),
         responder: request.remote.as_deref().map(|link| link.responder().clone()),
-        reproduction: None,
+        ..RunResult::default()
     };
     result.warnings = machine::warnings(&result.machine, &clock::examine(), run::cpus());
     if let Some(link) = &request.link {
@@ -469,10 +461,7 @@ fn standing_warnings(plan: &Plan, subjects: &[Subject], said: &[Warning]) -> Vec
 fn unauthenticated(rows: &[ResultRow]) -> Vec<Warning> {
     let code = WarningCode::Unauthenticated;
     let mut warnings: Vec<Warning> = Vec::new();
-    for row in rows
-        .iter()
-        .filter(|row| row.flags.iter().any(|flag| flag == code.code()))
-    {
+    for row in rows.iter().filter(|row| row.has(code.code())) {
         let place = format!("{} {}", row.subject, row.case);
         if !warnings.iter().any(|known| known.place == place) {
             let text = format!("{} let one bit pass that was flipped on the wire.", row.subject);
@@ -495,9 +484,5 @@ fn unknown_features() -> impl Iterator<Item = Warning> {
 
 /// The hash of a text that states everything which figures depend on.
 pub(crate) fn hash(definition: &str) -> String {
-    Sha256::digest(definition.as_bytes())
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex(&Sha256::digest(definition.as_bytes())[..8])
 }

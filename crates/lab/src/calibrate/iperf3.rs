@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use super::{claims, whole};
+use super::{Program, claims, whole};
 use crate::measure::place::{End, hold};
 use crate::peer::{self, Ended, Peer, proc, program};
 use crate::result::Subject;
@@ -34,57 +33,43 @@ const START: Duration = Duration::from_secs(10);
 /// How often it is looked whether it listens.
 const STEP: Duration = Duration::from_millis(2);
 
-/// The program, found and asked for its version.
-#[derive(Clone, Debug)]
-pub(super) struct Program {
-    path: PathBuf,
-    version: String,
+/// Looks on PATH and asks for the version.
+///
+/// # Errors
+/// Why the program cannot take part, for the reader.
+pub(super) fn find() -> Result<Program, String> {
+    let path = program::on_path(NAME)
+        .ok_or("not found on PATH; install the package iperf3 to compare with it (apt install iperf3)")?;
+    let version = program::version_of("iperf 3.", &path, Command::new(&path).arg("--version"))?;
+    Ok(Program { path, version })
 }
 
-impl Program {
-    /// Looks on PATH and asks for the version.
-    ///
-    /// # Errors
-    /// Why the program cannot take part, for the reader.
-    pub(super) fn find() -> Result<Program, String> {
-        let path = program::on_path(NAME)
-            .ok_or("not found on PATH; install the package iperf3 to compare with it (apt install iperf3)")?;
-        let version = program::version_of("iperf 3.", &path, Command::new(&path).arg("--version"))?;
-        Ok(Program { path, version })
+/// The program as the result file describes it.
+pub(super) fn subject(program: &Program) -> Subject {
+    let words = |words: Vec<String>| [vec![NAME.to_owned()], words].concat();
+    let differs = [
+        "two processes; it sends one buffer again and again, and looks at nothing that it receives",
+        "counts for itself, in whole seconds; its CPU time is that of both processes from start to end",
+    ];
+    Subject {
+        role_argv: BTreeMap::from([
+            ("client".to_owned(), words(client(5201, 1))),
+            ("server".to_owned(), words(server(5201))),
+        ]),
+        ..program.subject(NAME, &differs)
     }
+}
 
-    /// The program as the result file describes it.
-    pub(super) fn subject(&self) -> Subject {
-        let words = |words: Vec<String>| [vec![NAME.to_owned()], words].concat();
-        Subject {
-            name: NAME.to_owned(),
-            version: self.version.clone(),
-            kind: "program".to_owned(),
-            sha256: program::sha256_of(&self.path).unwrap_or_default(),
-            role_argv: BTreeMap::from([
-                ("client".to_owned(), words(client(5201, 1))),
-                ("server".to_owned(), words(server(5201))),
-            ]),
-            setup: "matched".to_owned(),
-            differs: [
-                "two processes; it sends one buffer again and again, and looks at nothing that it receives",
-                "counts for itself, in whole seconds; its CPU time is that of both processes from start to end",
-            ]
-            .map(str::to_owned)
-            .to_vec(),
-            ..Subject::default()
-        }
-    }
+/// The program as a stream over loopback.
+pub(super) struct Stream {
+    pub(super) program: Program,
+}
 
-    fn command(&self, words: Vec<String>) -> Command {
-        let mut command = Command::new(&self.path);
-        command.args(words).stdin(Stdio::null()).stderr(Stdio::null());
-        command
-    }
-
+impl Stream {
     /// Starts a server for one test, and waits until it listens.
     fn serve(&self, port: u16) -> Result<Peer, String> {
-        let mut peer = Peer::start(&mut self.command(server(port)), MAX_OUTPUT).map_err(|error| error.to_string())?;
+        let mut peer =
+            Peer::start(&mut self.program.command(server(port)), MAX_OUTPUT).map_err(|error| error.to_string())?;
         let until = Instant::now() + START;
         while !proc::listens(peer.id(), port) {
             if peer.ended_within(STEP).map_err(|error| error.to_string())? {
@@ -104,7 +89,7 @@ impl Program {
         drop(held);
         let _held = hold(End::Client);
         let patience = Duration::from_secs(seconds) + PATIENCE;
-        let client = peer::run(&mut self.command(client(port, seconds)), MAX_OUTPUT, patience)
+        let client = peer::run(&mut self.program.command(client(port, seconds)), MAX_OUTPUT, patience)
             .map_err(|error| error.to_string())?;
         let server = server.wait(START).map_err(|error| format!("its server: {error}"))?;
         counted(&client, &server, seconds)
@@ -194,7 +179,7 @@ fn counted(client: &Ended, server: &Ended, seconds: u64) -> Result<Counted, Stri
     })
 }
 
-impl Timed for Program {
+impl Timed for Stream {
     fn window(&mut self, _warmup: Duration, window: Duration) -> Result<Counted, CellError> {
         self.run(whole(window)).map_err(CellError::failed)
     }

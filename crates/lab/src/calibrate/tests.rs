@@ -77,22 +77,15 @@ fn generators_and_programs_do_the_same() {
 
 fn row(kind: Kind, metric: &str, peer: &str, [low, estimate, high]: [f64; 3]) -> ResultRow {
     ResultRow {
-        workload: NAME.to_owned(),
-        workload_def: hash(),
         subject: OURS.to_owned(),
         case: kind.case(),
         metric: metric.to_owned(),
-        unit: "1".to_owned(),
         better: "higher".to_owned(),
         median: Num(1e9),
-        over: "rounds".to_owned(),
-        mad: Num(0.0),
         low: Num(1e9),
         high: Num(1e9),
         how: "range".to_owned(),
         rounds: 10,
-        values: vec![Num(1e9)],
-        method: "T".to_owned(),
         verified: "full".to_owned(),
         ratio: (!peer.is_empty()).then(|| Ratio {
             to: peer.to_owned(),
@@ -104,7 +97,7 @@ fn row(kind: Kind, metric: &str, peer: &str, [low, estimate, high]: [f64; 3]) ->
             mde: Num(0.02),
             verdict: "same".to_owned(),
         }),
-        flags: Vec::new(),
+        ..ResultRow::default()
     }
 }
 

@@ -1,11 +1,10 @@
 //! wrk as a subject: one thread of it against the lab's own server.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use super::{CONNECTIONS, cells, claims, whole};
+use super::{CONNECTIONS, Program, cells, claims, whole};
 use crate::load::scripts::HTTP_KEEP;
 use crate::measure::place::{End, hold};
 use crate::peer::{self, Ended, program};
@@ -27,54 +26,44 @@ const TIMES: [(&str, f64); 5] = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 6
 /// Units of counts.
 const COUNTS: [(&str, f64); 4] = [("k", 1e3), ("M", 1e6), ("G", 1e9), ("", 1.0)];
 
-/// The program, found and asked for its version.
-#[derive(Clone, Debug)]
-pub(super) struct Program {
-    path: PathBuf,
-    version: String,
+/// Looks on PATH and asks for the version.
+///
+/// # Errors
+/// Why the program cannot take part, for the reader.
+pub(super) fn find() -> Result<Program, String> {
+    let path = program::on_path(NAME)
+        .ok_or("not found on PATH; install the package wrk to compare with it (apt install wrk)")?;
+    // It ends as if it had failed.
+    let mut command = Command::new("/bin/sh");
+    let version = program::version_of("wrk ", &path, command.args(["-c", "\"$0\" -v; true"]).arg(&path))?;
+    Ok(Program { path, version })
 }
 
-impl Program {
-    /// Looks on PATH and asks for the version.
-    ///
-    /// # Errors
-    /// Why the program cannot take part, for the reader.
-    pub(super) fn find() -> Result<Program, String> {
-        let path = program::on_path(NAME)
-            .ok_or("not found on PATH; install the package wrk to compare with it (apt install wrk)")?;
-        // It ends as if it had failed.
-        let mut command = Command::new("/bin/sh");
-        let version = program::version_of("wrk ", &path, command.args(["-c", "\"$0\" -v; true"]).arg(&path))?;
-        Ok(Program { path, version })
+/// The program as the result file describes it.
+pub(super) fn subject(program: &Program) -> Subject {
+    let argv = [vec![NAME.to_owned()], arguments("127.0.0.1:80", 1)].concat();
+    let differs = [
+        "one thread; the same request each time, and nothing of an answer is compared",
+        "opens its connections inside the window",
+        "counts for itself, in whole seconds; its CPU time is that from start to end",
+    ];
+    Subject {
+        role_argv: BTreeMap::from([("client".to_owned(), argv)]),
+        ..program.subject(NAME, &differs)
     }
+}
 
-    /// The program as the result file describes it.
-    pub(super) fn subject(&self) -> Subject {
-        let argv = [vec![NAME.to_owned()], arguments("127.0.0.1:80", 1)].concat();
-        Subject {
-            name: NAME.to_owned(),
-            version: self.version.clone(),
-            kind: "program".to_owned(),
-            sha256: program::sha256_of(&self.path).unwrap_or_default(),
-            role_argv: BTreeMap::from([("client".to_owned(), argv)]),
-            setup: "matched".to_owned(),
-            differs: [
-                "one thread; the same request each time, and nothing of an answer is compared",
-                "opens its connections inside the window",
-                "counts for itself, in whole seconds; its CPU time is that from start to end",
-            ]
-            .map(str::to_owned)
-            .to_vec(),
-            ..Subject::default()
-        }
-    }
+/// The program against a server with so much work for each request.
+pub(super) struct Load {
+    pub(super) program: Program,
+    pub(super) work: Duration,
+}
 
-    fn run(&self, seconds: u64, work: Duration) -> Result<Counted, CellError> {
-        let sink = cells::server(work)?;
+impl Load {
+    fn run(&self, seconds: u64) -> Result<Counted, CellError> {
+        let sink = cells::server(self.work)?;
         let _held = hold(End::Client);
-        let mut command = Command::new(&self.path);
-        command.args(arguments(&sink.address().to_string(), seconds));
-        command.stdin(Stdio::null()).stderr(Stdio::null());
+        let mut command = self.program.command(arguments(&sink.address().to_string(), seconds));
         let patience = Duration::from_secs(seconds) + PATIENCE;
         let ended = peer::run(&mut command, MAX_OUTPUT, patience).map_err(CellError::failed)?;
         sink.check()?;
@@ -188,15 +177,9 @@ fn counted(ended: &Ended, seconds: u64, served: u64) -> Result<Counted, String> 
     })
 }
 
-/// The program against a server with so much work for each request.
-pub(super) struct Load {
-    pub(super) program: Program,
-    pub(super) work: Duration,
-}
-
 impl Timed for Load {
     fn window(&mut self, _warmup: Duration, window: Duration) -> Result<Counted, CellError> {
-        self.program.run(whole(window), self.work)
+        self.run(whole(window))
     }
 }
 

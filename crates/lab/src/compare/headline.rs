@@ -84,38 +84,30 @@ pub(super) fn headline(
             );
             (kind, text)
         }
-        _ => match (faster, slower, same, unknown) {
-            (0, 1.., ..) => (HeadlineKind::Slower, "Slower against the control".to_owned()),
-            (1.., 0, ..) => (HeadlineKind::Faster, "Faster against the control".to_owned()),
-            (1.., 1.., ..) => (
-                HeadlineKind::Mixed,
-                "Some rows are slower, some faster against the control".to_owned(),
-            ),
-            (0, 0, 0, 0) => (
-                HeadlineKind::Undecided,
-                "The runs have nothing in common that could be compared".to_owned(),
-            ),
-            (0, 0, _, 0) => (HeadlineKind::Same, "Nothing changed against the control".to_owned()),
-            _ => {
-                let text = "No change was seen, but not every row could have shown one; more rounds would tell";
-                (HeadlineKind::Undecided, text.to_owned())
-            }
-        },
+        _ => {
+            use HeadlineKind::{Faster, Mixed, Same, Slower, Undecided};
+            let (kind, text) = match (faster, slower, same, unknown) {
+                (0, 1.., ..) => (Slower, "Slower against the control"),
+                (1.., 0, ..) => (Faster, "Faster against the control"),
+                (1.., 1.., ..) => (Mixed, "Some rows are slower, some faster against the control"),
+                (0, 0, 0, 0) => (Undecided, "The runs have nothing in common that could be compared"),
+                (0, 0, _, 0) => (Same, "Nothing changed against the control"),
+                _ => {
+                    let text = "No change was seen, but not every row could have shown one; more rounds would tell";
+                    (Undecided, text)
+                }
+            };
+            (kind, text.to_owned())
+        }
     };
     if let (Some(moved), 0) = (moved, changed) {
         let text = format!("The machine changed between the runs, though no ratio did: {moved}.");
-        notes.push(Note {
-            code: "control-moved".to_owned(),
-            text,
-        });
+        notes.push(Note::new("control-moved", text));
     }
     if slower > 0 && repeats == 0 {
-        notes.push(Note {
-            code: "unconfirmed".to_owned(),
-            text: "One run does not prove a slowdown: each start of a program lays out its memory anew. Measure the new build \
-                   once more and give that result with --again."
-                .to_owned(),
-        });
+        let text = "One run does not prove a slowdown: each start of a program lays out its memory anew. Measure the new build \
+                    once more and give that result with --again.";
+        notes.push(Note::new("unconfirmed", text));
     }
     Headline {
         kind,

@@ -90,12 +90,17 @@ impl<'a> Pair<'a> {
         })
     }
 
+    /// A run, and its rows by key.
+    pub(super) fn side(&self, side: Side) -> (&'a RunResult, &Index<'a>) {
+        match side {
+            Side::Old => (self.old_run, &self.old),
+            Side::New => (self.new_run, &self.new),
+        }
+    }
+
     fn measured(&self, side: Side, subject: &str) -> bool {
-        let index = match side {
-            Side::Old => &self.old,
-            Side::New => &self.new,
-        };
-        index.keys().any(|key| key.subject == subject)
+        let (_, rows) = self.side(side);
+        rows.keys().any(|key| key.subject == subject)
     }
 
     /// Why `name` cannot be the control; `None` when it can.
@@ -119,20 +124,17 @@ impl<'a> Pair<'a> {
 
 /// The version of a subject as the run states it; empty when it does not.
 pub(super) fn version<'a>(run: &'a RunResult, subject: &str) -> &'a str {
-    run.subjects
-        .iter()
-        .find(|found| found.name == subject)
-        .map_or("", |found| found.version.as_str())
+    run.subject(subject).map_or("", |found| found.version.as_str())
 }
 
 /// True if a subject is another file in each run. On another architecture it has to be.
 pub(super) fn rebuilt(old: &RunResult, new: &RunResult, subject: &str) -> bool {
     let file = |run: &RunResult| {
-        let found = run.subjects.iter().find(|found| found.name == subject);
-        found.map(|found| found.sha256.clone()).filter(|sum| !sum.is_empty())
+        run.subject(subject)
+            .map_or_else(String::new, |found| found.sha256.clone())
     };
-    let differ = file(old).zip(file(new)).is_some_and(|(old, new)| old != new);
-    differ && old.machine.arch == new.machine.arch
+    let (was, is) = (file(old), file(new));
+    !was.is_empty() && !is.is_empty() && was != is && old.machine.arch == new.machine.arch
 }
 
 fn index(run: &RunResult, side: Side) -> Result<Index<'_>, CompareError> {
@@ -154,14 +156,7 @@ fn index(run: &RunResult, side: Side) -> Result<Index<'_>, CompareError> {
         };
         let better = Better::parse(&row.better)
             .ok_or_else(|| malformed(format!("`better` is {:?}, not \"higher\" or \"lower\"", row.better)))?;
-        let key = Key {
-            workload: row.workload.clone(),
-            metric: row.metric.clone(),
-            subject: row.subject.clone(),
-            case: row.case.clone(),
-            workload_def: row.workload_def.clone(),
-        };
-        if index.insert(key, (row, better)).is_some() {
+        if index.insert(Key::of(row), (row, better)).is_some() {
             return Err(malformed("the row is there twice".to_owned()));
         }
     }
@@ -190,30 +185,23 @@ pub(super) fn link(run: &RunResult) -> Option<&str> {
 /// What a reader must know about the two runs.
 pub(super) fn notes(old: &RunResult, new: &RunResult, by_canary: bool) -> Vec<Note> {
     let mut notes = Vec::new();
-    let mut note = |code: &str, text: String| {
-        notes.push(Note {
-            code: code.to_owned(),
-            text,
-        })
-    };
+    let mut note = |code: &str, text: &str| notes.push(Note::new(code, text));
     if old.machine.key.is_empty() || new.machine.key.is_empty() {
-        note(
-            "machine",
-            "A run does not say which machine it was: only ratios to the control compare.".to_owned(),
-        );
+        let text = "A run does not say which machine it was: only ratios to the control compare.";
+        note("machine", text);
     } else if old.machine.key != new.machine.key {
         let text =
             "The machines differ (CPU, microcode, cores, kernel or hypervisor): only ratios to the control compare.";
-        note("machine", text.to_owned());
+        note("machine", text);
     }
     if let (Some(was), Some(is)) = (&old.responder, &new.responder) {
         if was.machine.key != is.machine.key {
             let text = "The responders' machines differ: only ratios to the control compare.";
-            note("responder-machine", text.to_owned());
+            note("responder-machine", text);
         }
         if was.sealway != is.sealway {
             let text = format!("The responders' versions differ ({} and {}).", was.sealway, is.sealway);
-            note("responder-version", text);
+            note("responder-version", &text);
         }
     }
     if old.profile != new.profile {
@@ -221,7 +209,7 @@ pub(super) fn notes(old: &RunResult, new: &RunResult, by_canary: bool) -> Vec<No
             "The profiles differ ({} and {}): only ratios to the control compare.",
             old.profile, new.profile
         );
-        note("profile", text);
+        note("profile", &text);
     }
     if link(old) != link(new) {
         let of = |run| link(run).unwrap_or("none");
@@ -230,7 +218,7 @@ pub(super) fn notes(old: &RunResult, new: &RunResult, by_canary: bool) -> Vec<No
             of(old),
             of(new)
         );
-        note("link", text);
+        note("link", &text);
     }
     for (side, run) in [(Side::Old, old), (Side::New, new)] {
         if let Some(link) = run.link.as_ref().filter(|link| !link.kept) {
@@ -240,24 +228,20 @@ pub(super) fn notes(old: &RunResult, new: &RunResult, by_canary: bool) -> Vec<No
                 link.wanted(),
                 link.seen()
             );
-            note("link-not-kept", text);
+            note("link-not-kept", &text);
         }
         if !run.complete {
-            note(
-                "incomplete",
-                format!(
-                    "The {} run was cut short: it has fewer rounds than planned.",
-                    side.as_str()
-                ),
-            );
+            let side = side.as_str();
+            let text = format!("The {side} run was cut short: it has fewer rounds than planned.");
+            note("incomplete", &text);
         }
     }
     if by_canary {
         let text = "No peer was measured in both runs: the speed of the processor (the canary) is the control.";
-        note("no-peer", text.to_owned());
+        note("no-peer", text);
     }
     if old.run == new.run {
-        note("same-run", "Both files are the same run.".to_owned());
+        note("same-run", "Both files are the same run.");
     }
     notes
 }

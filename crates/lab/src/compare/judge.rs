@@ -5,7 +5,7 @@ use super::join::{Pair, link, rebuilt, version};
 use super::{Change, ControlRow, Key, Options, Row, Side, Unmatched};
 use crate::result::{Num, ResultRow};
 use crate::stats::{
-    Better, MIN_INTERVAL_ROUNDS, MetricKind, QUICK_MARGIN, Verdict, hodges_lehmann, log_ratios, quartiles,
+    Better, MIN_INTERVAL_ROUNDS, MetricKind, QUICK_MARGIN, Verdict, hodges_lehmann, log_ratios, quantile,
     smallest_detectable,
 };
 
@@ -30,8 +30,8 @@ pub fn threshold(kind: MetricKind, past: &[f64]) -> f64 {
         MetricKind::Tail => (0.15, 0.05),
         MetricKind::Memory => (0.02, 0.01),
     };
-    match quartiles(&past) {
-        Some(found) if past.len() >= HISTORY_RUNS => floor.max(found.q3 + 3.0 * (found.q3 - found.q1)),
+    match (quantile(&past, 0.25), quantile(&past, 0.75)) {
+        (Some(q1), Some(q3)) if past.len() >= HISTORY_RUNS => floor.max(q3 + 3.0 * (q3 - q1)),
         _ => fixed,
     }
 }
@@ -40,22 +40,21 @@ pub fn threshold(kind: MetricKind, past: &[f64]) -> f64 {
 pub(super) fn judge(pair: &Pair<'_>, options: &Options) -> (Vec<Row>, Vec<ControlRow>, Vec<Unmatched>) {
     let (mut rows, mut controls, mut unmatched) = (Vec::new(), Vec::new(), Vec::new());
     for (key, (old, better)) in &pair.old {
-        let (new, reason) = match pair.new.get(key) {
-            None => (None, absence(pair, key, Side::Old)),
-            Some((new, new_better)) if better != new_better || old.unit != new.unit => (
-                None,
-                format!("unit or direction differ: {} and {}", describe(old), describe(new)),
-            ),
-            Some((new, _)) => (Some(*new), String::new()),
+        let found = match pair.new.get(key) {
+            None => Err(absence(pair, key, Side::Old)),
+            Some((new, new_better)) if better != new_better || old.unit != new.unit => Err(format!(
+                "unit or direction differ: {} and {}",
+                describe(old),
+                describe(new)
+            )),
+            Some((new, _)) => Ok(*new),
         };
-        let Some(new) = new else {
-            unmatched.push(Unmatched {
-                side: Side::Old,
-                key: key.clone(),
-                counts: pair.counts(&key.subject),
-                reason,
-            });
-            continue;
+        let new = match found {
+            Ok(new) => new,
+            Err(reason) => {
+                unmatched.push(lone(pair, Side::Old, key, reason));
+                continue;
+            }
         };
         let own = Change::new(old.median.get(), new.median.get());
         let control = pair.control(key);
@@ -72,24 +71,26 @@ pub(super) fn judge(pair: &Pair<'_>, options: &Options) -> (Vec<Row>, Vec<Contro
         }
     }
     for (key, (new, better)) in &pair.new {
-        let differs = pair
-            .old
-            .get(key)
-            .map(|(old, old_better)| old_better != better || old.unit != new.unit);
-        let reason = match differs {
+        let reason = match pair.old.get(key) {
             None => absence(pair, key, Side::New),
-            Some(true) => format!("the old run has this row as {}", describe(pair.old[key].0)),
-            Some(false) => continue,
+            Some((old, old_better)) if old_better != better || old.unit != new.unit => {
+                format!("the old run has this row as {}", describe(old))
+            }
+            Some(_) => continue,
         };
-        unmatched.push(Unmatched {
-            side: Side::New,
-            key: key.clone(),
-            counts: pair.counts(&key.subject),
-            reason,
-        });
+        unmatched.push(lone(pair, Side::New, key, reason));
     }
     unmatched.sort_by(|a, b| (&a.key, a.side).cmp(&(&b.key, b.side)));
     (rows, controls, unmatched)
+}
+
+fn lone(pair: &Pair<'_>, side: Side, key: &Key, reason: String) -> Unmatched {
+    Unmatched {
+        side,
+        key: key.clone(),
+        counts: pair.counts(&key.subject),
+        reason,
+    }
 }
 
 fn describe(row: &ResultRow) -> String {
@@ -97,19 +98,17 @@ fn describe(row: &ResultRow) -> String {
 }
 
 fn absence(pair: &Pair<'_>, key: &Key, side: Side) -> String {
-    let (other, run, name) = match side {
-        Side::Old => (&pair.new, pair.new_run, "new"),
-        Side::New => (&pair.old, pair.old_run, "old"),
+    let other = match side {
+        Side::Old => Side::New,
+        Side::New => Side::Old,
     };
-    let redefined = other.keys().any(|found| {
+    let ((run, rows), name) = (pair.side(other), other.as_str());
+    let redefined = rows.keys().any(|found| {
         (&found.workload, &found.metric, &found.subject, &found.case)
             == (&key.workload, &key.metric, &key.subject, &key.case)
     });
-    let subject = run
-        .subjects
-        .iter()
-        .find(|subject| subject.name == key.subject && !subject.error.is_empty());
-    match subject {
+    let subject = run.subject(&key.subject);
+    match subject.filter(|subject| !subject.error.is_empty()) {
         _ if redefined && link(pair.old_run) != link(pair.new_run) => {
             "the emulated links differ: the figures measure different things".to_owned()
         }
@@ -138,19 +137,16 @@ struct Control {
 impl Control {
     fn of(row: &ResultRow) -> Control {
         Control {
-            rounds: row.values.iter().map(|value| value.get()).collect(),
+            rounds: row.numbers(),
             median: row.median.get(),
         }
     }
 
     /// What a row is held against in one of the runs.
     fn find(pair: &Pair<'_>, key: &Key, control: Option<&Key>, side: Side, row: &ResultRow) -> Option<Control> {
-        let (index, run) = match side {
-            Side::Old => (&pair.old, pair.old_run),
-            Side::New => (&pair.new, pair.new_run),
-        };
+        let (run, rows) = pair.side(side);
         if let Some(control) = control {
-            return Some(Control::of(index.get(control)?.0));
+            return Some(Control::of(rows.get(control)?.0));
         }
         if !pair.by_canary() {
             return None;
@@ -162,8 +158,7 @@ impl Control {
 }
 
 fn standing(own: &ResultRow, control: &Control) -> Option<Standing> {
-    let values: Vec<f64> = own.values.iter().map(|value| value.get()).collect();
-    let logs = log_ratios(&values, &control.rounds)?;
+    let logs = log_ratios(&own.numbers(), &control.rounds)?;
     if let Some(log) = hodges_lehmann(&logs) {
         return Some(Standing {
             log,
@@ -242,15 +237,12 @@ fn version_note(pair: &Pair<'_>, key: &Key) -> String {
     let (old, new) = (version(pair.old_run, &key.subject), version(pair.new_run, &key.subject));
     if pair.counts(&key.subject) || old.is_empty() || new.is_empty() {
         String::new()
-    } else if old == new {
-        let another = rebuilt(pair.old_run, pair.new_run, &key.subject);
-        if another {
-            format!("another build of {old}")
-        } else {
-            String::new()
-        }
-    } else {
+    } else if old != new {
         format!("version {old} became {new}")
+    } else if rebuilt(pair.old_run, pair.new_run, &key.subject) {
+        format!("another build of {old}")
+    } else {
+        String::new()
     }
 }
 

@@ -56,7 +56,7 @@ fn figure<'a>(place: usize, group: &'a Group<'a>) -> (String, Figure<'a>) {
         caption: caption(group),
         reading: if place == 0 { READING.to_owned() } else { String::new() },
         listing: listing(group),
-        folded: None,
+        ..Figure::default()
     };
     (group.title.clone(), found)
 }
@@ -89,19 +89,8 @@ fn caption(group: &Group<'_>) -> String {
 }
 
 fn listing(group: &Group<'_>) -> Listing {
-    let columns = [
-        ("case", false),
-        ("before", true),
-        ("after", true),
-        ("unit", false),
-        ("change", true),
-        ("of the control", true),
-        ("of the ratio", true),
-        ("sees", true),
-        ("limit", true),
-        ("verdict", false),
-    ];
-    let mut listing = Listing::new("", &columns);
+    let columns = "case, #before, #after, unit, #change, #of the control, #of the ratio, #sees, #limit, verdict";
+    let mut listing = Listing::new("", columns);
     let percent = |factor: f64| Entry::number(percent_from_one(factor), factor);
     let figure = |value: f64| Entry::number(sig3_or(value, "not known"), value);
     for (case, row) in &group.rows {
@@ -124,8 +113,7 @@ fn listing(group: &Group<'_>) -> Listing {
 
 /// What only one of the runs has.
 fn unmatched(comparison: &Comparison, catalogue: &Catalogue) -> Option<(String, Figure<'static>)> {
-    let columns = [("only in", false), ("figure", false), ("case", false), ("why", false)];
-    let mut listing = Listing::new("", &columns);
+    let mut listing = Listing::new("", "only in, figure, case, why");
     for row in &comparison.unmatched {
         listing.rows.push(vec![
             Entry::text(row.side.as_str()),
@@ -137,11 +125,9 @@ fn unmatched(comparison: &Comparison, catalogue: &Catalogue) -> Option<(String, 
     let rows = listing.rows.len();
     let found = Figure {
         id: "unmatched".to_owned(),
-        drawings: Vec::new(),
         caption: format!("{} that only one of the runs has.", count(rows, "figure")),
-        reading: String::new(),
         listing,
-        folded: None,
+        ..Figure::default()
     };
     (rows > 0).then(|| ("Not compared".to_owned(), found))
 }

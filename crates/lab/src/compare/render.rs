@@ -4,10 +4,8 @@ use std::fmt::Write as _;
 
 use super::groups::{self, Group, groups};
 use super::{Comparison, RunRef, Side};
+use crate::format::{lines, wrap};
 use crate::workload::Catalogue;
-
-/// Columns of the terminal.
-const WIDTH: usize = 80;
 
 /// Columns of the case.
 const LABEL: usize = 35;
@@ -74,7 +72,7 @@ fn table(out: &mut String, group: &Group<'_>) {
         "case", "own", "control", "ratio", "sees", "limit"
     );
     for (case, row) in &group.rows {
-        let mut label = lines("", case, LABEL);
+        let mut label = lines("", "  ", case, LABEL);
         let last = label.pop().unwrap_or_default();
         for line in label {
             let _ = writeln!(out, "{line}");
@@ -93,13 +91,6 @@ fn table(out: &mut String, group: &Group<'_>) {
     for note in &group.notes {
         wrap(out, "  ", note);
     }
-}
-
-/// Text of a file, safe for a terminal: one column per character, no control sequences.
-pub(crate) fn plain(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' })
-        .collect()
 }
 
 /// A factor as a signed percentage of at most seven characters.
@@ -122,41 +113,4 @@ fn unsigned(fraction: f64) -> String {
         _ if percent < 999.5 => format!("{percent:.0}%"),
         _ => ">999%".to_owned(),
     }
-}
-
-/// Adds `text` in lines of at most [`WIDTH`] characters, the first with `indent`, the others with two spaces more.
-pub(crate) fn wrap(out: &mut String, indent: &str, text: &str) {
-    for line in lines(indent, text, WIDTH) {
-        let _ = writeln!(out, "{line}");
-    }
-}
-
-/// The same as lines of at most `width` characters, at least one.
-fn lines(indent: &str, text: &str, width: usize) -> Vec<String> {
-    let text = plain(text);
-    let mut lines = Vec::new();
-    let mut line = indent.to_owned();
-    let mut empty = true;
-    for word in text.split_whitespace() {
-        let mut word = word;
-        loop {
-            let space = usize::from(!empty);
-            if line.len() + space + word.len() <= width {
-                line.extend(std::iter::repeat_n(' ', space));
-                line.push_str(word);
-                empty = false;
-                break;
-            }
-            if empty {
-                // A word longer than a line is cut; `word` is ASCII, so every index is a boundary.
-                let (head, rest) = word.split_at(width - line.len());
-                line.push_str(head);
-                word = rest;
-            }
-            lines.push(std::mem::replace(&mut line, format!("{indent}  ")));
-            empty = true;
-        }
-    }
-    lines.push(line);
-    lines
 }

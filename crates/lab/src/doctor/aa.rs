@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
-use crate::result::Num;
+use crate::result::{Num, Ratio};
 use crate::run::Outcome;
+use crate::stats::{Better, Rules, ratio};
 
 /// Rounds of the check: enough for a 96 % signed-rank interval.
 pub const ROUNDS: usize = 9;
@@ -13,24 +14,6 @@ pub const NAMES: [&str; 2] = ["a", "b"];
 
 /// Difference that counts as the lab's own error, as a fraction.
 pub const MARGIN: f64 = 0.01;
-
-/// A ratio and the interval around it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct RatioInterval {
-    /// Estimate of the ratio; 1 is no difference.
-    pub estimate: f64,
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-    /// Coverage, such as 0.961; 0 for a plain range.
-    pub level: f64,
-}
-
-/// Ratio of the second list to the first with its interval, or `None` when there are too few values.
-///
-/// Values of equal position are of one round.
-pub type Interval<'a> = dyn Fn(&[f64], &[f64]) -> Option<RatioInterval> + 'a;
 
 /// How the check ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -70,41 +53,34 @@ pub fn schedule(rounds: usize) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// Judges two lists of values of the same subject; values of equal position are of one round.
-pub fn judge(first: &[f64], second: &[f64], interval: &Interval<'_>) -> AaCheck {
-    let rounds = first.len().min(second.len());
-    let Some(ratio) = interval(&first[..rounds], &second[..rounds]) else {
-        return unknown(
-            rounds,
-            format!("{rounds} rounds are too few to judge; run the check to its end."),
-        );
-    };
+/// Judges the ratio that a subject has to itself over so many rounds.
+pub fn judge(rounds: usize, ratio: &Ratio) -> AaCheck {
+    let [estimate, low, high] = [ratio.estimate, ratio.low, ratio.high].map(Num::get);
+    if !estimate.is_finite() {
+        let text = format!("{rounds} rounds are too few to judge; run the check to its end.");
+        return unknown(rounds, text);
+    }
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
     let figures = format!(
         "one library measured as two differs by {:+.2} % ({:.1} % interval {:+.2} to {:+.2} %, {rounds} rounds)",
-        percent(ratio.estimate),
+        percent(estimate),
         ratio.level * 100.0,
-        percent(ratio.low),
-        percent(ratio.high),
+        percent(low),
+        percent(high),
     );
-    if ![ratio.estimate, ratio.low, ratio.high]
-        .iter()
-        .all(|value| value.is_finite())
-    {
+    if !(low.is_finite() && high.is_finite()) {
         return unknown(rounds, "The figures of the check are not numbers.".to_owned());
     }
+    if ratio.level <= 0.0 {
+        let text = format!("{figures}: too few rounds for an interval; run the check to its end.");
+        return unknown(rounds, text);
+    }
     // A margin of exactly 1 % must not fail by the rounding of the division.
-    let differs = (ratio.estimate - 1.0).abs() > MARGIN + 1e-12;
-    let covers = ratio.low <= 1.0 && 1.0 <= ratio.high;
+    let differs = (estimate - 1.0).abs() > MARGIN + 1e-12;
+    let covers = low <= 1.0 && 1.0 <= high;
     let (verdict, text) = match (differs, covers) {
-        _ if ratio.level <= 0.0 => {
-            return unknown(
-                rounds,
-                format!("{figures}: too few rounds for an interval; run the check to its end."),
-            );
-        }
         (false, true) => {
-            let reach = percent(ratio.high).abs().max(percent(ratio.low).abs());
+            let reach = percent(high).abs().max(percent(low).abs());
             (
                 AaVerdict::Sound,
                 format!("{figures}. Differences under about {reach:.1} % cannot be told apart here."),
@@ -122,9 +98,9 @@ pub fn judge(first: &[f64], second: &[f64], interval: &Interval<'_>) -> AaCheck 
     AaCheck {
         verdict,
         rounds,
-        estimate: Num(ratio.estimate),
-        low: Num(ratio.low),
-        high: Num(ratio.high),
+        estimate: ratio.estimate,
+        low: ratio.low,
+        high: ratio.high,
         level: ratio.level,
         text,
     }
@@ -144,7 +120,7 @@ fn unknown(rounds: usize, text: String) -> AaCheck {
 }
 
 /// Judges the two cells of a run by their rates, paired by round.
-pub(super) fn of_outcome(outcome: &Outcome, interval: &Interval<'_>) -> AaCheck {
+pub(super) fn of_outcome(outcome: &Outcome) -> AaCheck {
     if let Some(fault) = outcome.faults.first() {
         return unknown(0, format!("The subject could not be measured: {}.", fault.error));
     }
@@ -155,5 +131,6 @@ pub(super) fn of_outcome(outcome: &Outcome, interval: &Interval<'_>) -> AaCheck 
             second.push(b.ops as f64 / b.wall_s);
         }
     }
-    judge(&first, &second, interval)
+    let rules = Rules::of("throughput");
+    judge(first.len(), &ratio(NAMES[0], &second, &first, Better::Higher, rules))
 }

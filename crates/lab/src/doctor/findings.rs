@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Surroundings;
+use crate::format::count;
 use crate::measure::{clock, energy};
 use crate::run::{Mark, Outcome};
 
@@ -78,25 +79,27 @@ fn is_program(path: &Path) -> bool {
 
 /// All findings, in a fixed order.
 pub fn examine(around: &Surroundings, outcome: &Outcome) -> Vec<Finding> {
-    vec![
-        build(around),
-        cpus(around),
-        clock_finding(around),
-        clock_source(around),
-        speed(outcome),
-        preemption(outcome),
-        steal(outcome),
-        quota(around, outcome),
-        governor(around),
-        power(around),
-        energy(around),
-        peers(around),
-    ]
+    let found = [
+        ("build", build(around)),
+        ("cpus", cpus(around)),
+        ("clock", clock_finding(around)),
+        ("clocksource", clock_source(around)),
+        ("cpu-speed", speed(outcome)),
+        ("preemption", preemption(outcome)),
+        ("steal", steal(outcome)),
+        ("quota", quota(around, outcome)),
+        ("governor", governor(around)),
+        ("power", power(around)),
+        ("energy", energy(around)),
+        ("peers", peers(around)),
+    ];
+    found.map(|(name, finding)| Finding { name, ..finding }).into()
 }
 
-fn finding(name: &'static str, state: State, text: impl Into<String>) -> Finding {
+/// A finding without a name.
+fn finding(state: State, text: impl Into<String>) -> Finding {
     Finding {
-        name,
+        name: "",
         state,
         text: text.into(),
         advice: String::new(),
@@ -105,45 +108,35 @@ fn finding(name: &'static str, state: State, text: impl Into<String>) -> Finding
 }
 
 impl Finding {
+    /// What to do, unless all is well.
     fn advise(mut self, advice: &str, command: &str) -> Self {
-        self.advice = advice.to_owned();
-        self.command = command.to_owned();
+        if self.state != State::Ok {
+            self.advice = advice.to_owned();
+            self.command = command.to_owned();
+        }
         self
     }
 }
 
-fn fact<'a>(around: &'a Surroundings, name: &str) -> Option<&'a Value> {
-    around.machine.facts.get(name)
-}
-
-fn text_fact<'a>(around: &'a Surroundings, name: &str) -> Option<&'a str> {
-    fact(around, name)?.as_str()
-}
-
 fn build(around: &Surroundings) -> Finding {
-    let profile = text_fact(around, "build.profile").unwrap_or("unknown profile");
-    match fact(around, "build.debug_assertions").and_then(Value::as_bool) {
-        Some(false) => finding("build", State::Ok, format!("built for speed ({profile})")),
-        Some(true) => finding("build", State::Bad, format!("built for debugging ({profile})")).advise(
+    let machine = &around.machine;
+    let profile = machine.text("build.profile").unwrap_or("unknown profile");
+    match machine.facts.get("build.debug_assertions").and_then(Value::as_bool) {
+        Some(false) => finding(State::Ok, format!("built for speed ({profile})")),
+        Some(true) => finding(State::Bad, format!("built for debugging ({profile})")).advise(
             "Figures of a debugging build say nothing. Build with optimisation.",
             "cargo build --release",
         ),
-        None => finding("build", State::Unknown, "the build does not tell how it was made"),
+        None => finding(State::Unknown, "the build does not tell how it was made"),
     }
 }
 
 fn cpus(around: &Surroundings) -> Finding {
-    let count = around.cpus;
-    let name = if count == 1 { "CPU" } else { "CPUs" };
-    if count >= 4 {
-        return finding("cpus", State::Ok, format!("{count} {name}"));
+    let cpus = count(around.cpus as usize, "CPU");
+    if around.cpus >= 4 {
+        return finding(State::Ok, cpus);
     }
-    finding(
-        "cpus",
-        State::Attention,
-        format!("{count} {name}, shared by subjects, lab and system"),
-    )
-    .advise(
+    finding(State::Attention, format!("{cpus}, shared by subjects, lab and system")).advise(
         "Believe ratios and CPU time before absolute rates; close other programs. For records use 4 CPUs or more.",
         "",
     )
@@ -151,62 +144,46 @@ fn cpus(around: &Surroundings) -> Finding {
 
 fn clock_finding(around: &Surroundings) -> Finding {
     let facts = around.clock;
+    let fine = facts.cost_ns <= 1_000.0 && (1..=10_000).contains(&facts.step_ns);
+    let state = if fine { State::Ok } else { State::Attention };
     let text = format!("a reading costs {:.0} ns, steps of {} ns", facts.cost_ns, facts.step_ns);
-    if facts.cost_ns <= 1_000.0 && (1..=10_000).contains(&facts.step_ns) {
-        return finding("clock", State::Ok, text);
-    }
-    finding("clock", State::Attention, text).advise("Use long windows; do not read single operations.", "")
+    finding(state, text).advise("Use long windows; do not read single operations.", "")
 }
 
 fn clock_source(around: &Surroundings) -> Finding {
-    match text_fact(around, "kernel.clocksource") {
-        None => finding("clocksource", State::Unknown, "the system does not tell"),
-        Some(name) if clock::is_direct(name) => finding("clocksource", State::Ok, name),
-        Some(name) => finding(
-            "clocksource",
-            State::Attention,
-            format!("{name}, not the CPU's own counter"),
-        )
-        .advise(
+    match around.machine.text("kernel.clocksource") {
+        None => finding(State::Unknown, "the system does not tell"),
+        Some(name) if clock::is_direct(name) => finding(State::Ok, name),
+        Some(name) => finding(State::Attention, format!("{name}, not the CPU's own counter")).advise(
             "Find out why the kernel chose it; on bare metal the counter may be marked unstable.",
             "dmesg | grep -i clocksource",
         ),
     }
 }
 
-/// Share of windows with a mark, and their number.
-fn marked(outcome: &Outcome, mark: Mark) -> (f64, usize) {
-    let hits = outcome
-        .windows
-        .iter()
-        .filter(|window| window.marks.iter().any(|text| text == mark.code()))
-        .count();
-    (
-        if outcome.windows.is_empty() {
-            0.0
-        } else {
-            hits as f64 / outcome.windows.len() as f64
-        },
-        hits,
-    )
-}
-
 /// A window in five disturbed is more than medians over nine rounds can bear with confidence.
 const TOO_MANY: f64 = 0.2;
 
-fn speed(outcome: &Outcome) -> Finding {
-    let Some(spread) = outcome.canary_spread() else {
-        return finding("cpu-speed", State::Unknown, "too few canaries ran");
-    };
-    let (share, hits) = marked(outcome, Mark::Canary);
-    let all = outcome.windows.len();
-    let text = format!("spread {:.1} %, {hits} of {all} windows over 3 % off", spread * 100.0);
+/// Number of windows with a mark, and how that stands.
+fn marked(outcome: &Outcome, mark: Mark) -> (usize, State) {
+    let windows = &outcome.windows;
+    let hits = windows.iter().filter(|window| window.has(mark.code())).count();
     let state = match hits {
-        0 => return finding("cpu-speed", State::Ok, text),
-        _ if share > TOO_MANY => State::Bad,
+        0 => State::Ok,
+        _ if hits as f64 > TOO_MANY * windows.len() as f64 => State::Bad,
         _ => State::Attention,
     };
-    finding("cpu-speed", state, text).advise(
+    (hits, state)
+}
+
+fn speed(outcome: &Outcome) -> Finding {
+    let Some(spread) = outcome.canary_spread() else {
+        return finding(State::Unknown, "too few canaries ran");
+    };
+    let (hits, state) = marked(outcome, Mark::Canary);
+    let all = outcome.windows.len();
+    let text = format!("spread {:.1} %, {hits} of {all} windows over 3 % off", spread * 100.0);
+    finding(state, text).advise(
         "Close other programs, let the machine cool, or fix its clock speed.",
         "",
     )
@@ -214,16 +191,11 @@ fn speed(outcome: &Outcome) -> Finding {
 
 fn preemption(outcome: &Outcome) -> Finding {
     if outcome.windows.is_empty() {
-        return finding("preemption", State::Unknown, "no window ran");
+        return finding(State::Unknown, "no window ran");
     }
-    let (share, hits) = marked(outcome, Mark::Preempted);
+    let (hits, state) = marked(outcome, Mark::Preempted);
     let text = format!("{hits} of {} windows had to share their CPU", outcome.windows.len());
-    let state = match hits {
-        0 => return finding("preemption", State::Ok, text),
-        _ if share > TOO_MANY => State::Bad,
-        _ => State::Attention,
-    };
-    finding("preemption", state, text).advise(
+    finding(state, text).advise(
         "Other programs run. See which, and close them.",
         "top -b -n 1 | head -15",
     )
@@ -232,19 +204,19 @@ fn preemption(outcome: &Outcome) -> Finding {
 fn steal(outcome: &Outcome) -> Finding {
     let shares: Vec<f64> = outcome.noise.iter().filter_map(|noise| noise.steal).collect();
     if shares.is_empty() {
-        return finding("steal", State::Unknown, "the system does not tell");
+        return finding(State::Unknown, "the system does not tell");
     }
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     let worst = shares.iter().copied().fold(0.0, f64::max);
-    let text = format!("{:.1} % on average, {:.1} % at worst", mean * 100.0, worst * 100.0);
     let state = if mean > 0.05 {
         State::Bad
     } else if mean > 0.01 || worst > 0.05 {
         State::Attention
     } else {
-        return finding("steal", State::Ok, text);
+        State::Ok
     };
-    finding("steal", state, text).advise(
+    let text = format!("{:.1} % on average, {:.1} % at worst", mean * 100.0, worst * 100.0);
+    finding(state, text).advise(
         "The hypervisor gives CPU time to neighbours. Measure at another time or on a dedicated host.",
         "vmstat 1 5",
     )
@@ -253,44 +225,37 @@ fn steal(outcome: &Outcome) -> Finding {
 fn quota(around: &Surroundings, outcome: &Outcome) -> Finding {
     let lost: f64 = outcome.noise.iter().filter_map(|noise| noise.throttled_s).sum();
     let periods: u64 = outcome.noise.iter().filter_map(|noise| noise.throttled_periods).sum();
-    let limit = fact(around, "cgroup.cpus").and_then(Value::as_f64);
-    let advice = "Raise the container's CPU limit, or measure outside of it.";
-    let command = "docker update --cpus 0 CONTAINER";
-    if lost > 0.0 || periods > 0 {
-        let text = format!("a CPU quota struck {periods} times and took {lost:.2} s");
-        return finding("quota", State::Bad, text).advise(advice, command);
-    }
-    match limit {
-        Some(limit) if limit < f64::from(around.machine.cores) => {
-            let text = format!(
-                "a quota of {limit:.2} CPUs of {}; it did not strike in the check",
-                around.machine.cores
-            );
-            finding("quota", State::Attention, text).advise(advice, command)
+    let cores = around.machine.cores;
+    let limit = around.machine.facts.get("cgroup.cpus").and_then(Value::as_f64);
+    let found = match limit {
+        _ if lost > 0.0 || periods > 0 => {
+            let text = format!("a CPU quota struck {periods} times and took {lost:.2} s");
+            finding(State::Bad, text)
+        }
+        Some(limit) if limit < f64::from(cores) => {
+            let text = format!("a quota of {limit:.2} CPUs of {cores}; it did not strike in the check");
+            finding(State::Attention, text)
         }
         Some(limit) => finding(
-            "quota",
             State::Ok,
             format!("a quota of {limit:.2} CPUs, not below the CPUs allowed"),
         ),
-        None => finding("quota", State::Ok, "no CPU quota shows"),
-    }
+        None => finding(State::Ok, "no CPU quota shows"),
+    };
+    found.advise(
+        "Raise the container's CPU limit, or measure outside of it.",
+        "docker update --cpus 0 CONTAINER",
+    )
 }
 
 fn governor(around: &Surroundings) -> Finding {
-    match text_fact(around, "cpu.governor") {
+    match around.machine.text("cpu.governor") {
         None => finding(
-            "governor",
             State::Unknown,
             "the system does not tell, as is usual in a virtual machine",
         ),
-        Some("performance") => finding("governor", State::Ok, "performance"),
-        Some(name) => finding(
-            "governor",
-            State::Attention,
-            format!("{name}: the clock follows the load"),
-        )
-        .advise(
+        Some("performance") => finding(State::Ok, "performance"),
+        Some(name) => finding(State::Attention, format!("{name}: the clock follows the load")).advise(
             "Warm-up hides most of it. For records, hold the clock up.",
             "sudo cpupower frequency-set -g performance",
         ),
@@ -298,19 +263,18 @@ fn governor(around: &Surroundings) -> Finding {
 }
 
 fn power(around: &Surroundings) -> Finding {
-    match text_fact(around, "host.power") {
-        Some("battery") => finding("power", State::Attention, "on battery").advise("Connect the mains.", ""),
-        Some(other) => finding("power", State::Ok, format!("on {other}")),
-        None => finding("power", State::Ok, "no battery"),
+    match around.machine.text("host.power") {
+        Some("battery") => finding(State::Attention, "on battery").advise("Connect the mains.", ""),
+        Some(other) => finding(State::Ok, format!("on {other}")),
+        None => finding(State::Ok, "no battery"),
     }
 }
 
 fn energy(around: &Surroundings) -> Finding {
-    const NAME: &str = "energy";
-    match text_fact(around, "host.energy") {
-        None => finding(NAME, State::Unknown, "no counter shows, as is usual in a virtual machine"),
-        Some("open") => finding(NAME, State::Ok, "the processor packages tell theirs"),
-        Some(_) => finding(NAME, State::Unknown, "only root may read the counters of the packages (CVE-2020-8694)").advise(
+    match around.machine.text("host.energy") {
+        None => finding(State::Unknown, "no counter shows, as is usual in a virtual machine"),
+        Some("open") => finding(State::Ok, "the processor packages tell theirs"),
+        Some(_) => finding(State::Unknown, "only root may read the counters of the packages (CVE-2020-8694)").advise(
             "Joules are left out; nothing else changes. This lets all users of the machine read them until its next start:",
             energy::OPEN,
         ),
@@ -319,23 +283,15 @@ fn energy(around: &Surroundings) -> Finding {
 
 fn peers(around: &Surroundings) -> Finding {
     let names = |present: bool| {
-        let found: Vec<&str> = around
-            .peers
-            .iter()
-            .filter(|p| p.present == present)
-            .map(|p| p.name)
-            .collect();
-        if found.is_empty() {
-            "none".to_owned()
-        } else {
-            found.join(", ")
+        let found = around.peers.iter().filter(|peer| peer.present == present);
+        match found.map(|peer| peer.name).collect::<Vec<_>>() {
+            none if none.is_empty() => "none".to_owned(),
+            found => found.join(", "),
         }
     };
-    let text = format!("present: {}; absent: {}", names(true), names(false));
-    if around.peers.iter().any(|peer| peer.name == "openssl" && peer.present) {
-        return finding("peers", State::Ok, text);
-    }
-    finding("peers", State::Attention, text).advise(
+    let has_openssl = around.peers.iter().any(|peer| peer.name == "openssl" && peer.present);
+    let state = if has_openssl { State::Ok } else { State::Attention };
+    finding(state, format!("present: {}; absent: {}", names(true), names(false))).advise(
         "Without openssl the cipher tables have in-process peers only.",
         "sudo apt-get install openssl",
     )

@@ -1,8 +1,7 @@
 //! The diagnosis as text.
 
 use super::{AaVerdict, Diagnosis, State, Verdict};
-
-const WIDTH: usize = 80;
+use crate::format::{COLUMNS, lines, plain};
 
 /// Column at which texts begin.
 const INDENT: usize = 27;
@@ -16,61 +15,39 @@ pub(super) fn render(diagnosis: &Diagnosis) -> String {
     };
     out.push_str(&format!("Trust figures of this machine? {answer}\n\n"));
     let state = match diagnosis.a_a.verdict {
-        AaVerdict::Sound => "ok",
-        AaVerdict::Error => "bad",
-        AaVerdict::Unknown => "unknown",
+        AaVerdict::Sound => State::Ok,
+        AaVerdict::Error => State::Bad,
+        AaVerdict::Unknown => State::Unknown,
     };
-    row(&mut out, state, "a/a check", &diagnosis.a_a.text);
+    add(&mut out, &heading(state, "a/a check"), &diagnosis.a_a.text);
     for finding in &diagnosis.findings {
-        let state = match finding.state {
-            State::Ok => "ok",
-            State::Unknown => "unknown",
-            State::Attention => "attention",
-            State::Bad => "bad",
-        };
-        row(&mut out, state, finding.name, &finding.text);
+        add(&mut out, &heading(finding.state, finding.name), &finding.text);
         if !finding.advice.is_empty() {
-            wrap(&mut out, "-> ", &finding.advice);
+            add(&mut out, &format!("{:INDENT$}-> ", ""), &finding.advice);
         }
         if !finding.command.is_empty() {
             // On one line whatever its length: it is there to be copied.
-            out.push_str(&format!("{:INDENT$}$ {}\n", "", ascii(&finding.command)));
+            out.push_str(&format!("{:INDENT$}$ {}\n", "", plain(&finding.command)));
         }
     }
     out
 }
 
-fn row(out: &mut String, state: &str, name: &str, text: &str) {
-    out.push_str(&format!("{state:<10} {name:<15} "));
-    let mut wrapped = String::new();
-    wrap(&mut wrapped, "", text);
-    out.push_str(wrapped.trim_start());
+/// What stands before the text of a finding: [`INDENT`] columns.
+fn heading(state: State, name: &str) -> String {
+    let state = match state {
+        State::Ok => "ok",
+        State::Unknown => "unknown",
+        State::Attention => "attention",
+        State::Bad => "bad",
+    };
+    format!("{state:<10} {name:<15} ")
 }
 
-/// Adds `text` from column [`INDENT`] on, in lines of at most [`WIDTH`], the first after `lead`.
-fn wrap(out: &mut String, lead: &str, text: &str) {
-    let text = ascii(text);
-    let mut line = format!("{:INDENT$}{lead}", "");
-    let start = line.len();
-    for word in text.split_whitespace() {
-        if line.len() > start && line.len() + 1 + word.len() > WIDTH {
-            out.push_str(line.trim_end());
-            out.push('\n');
-            line = " ".repeat(start);
-        }
-        if line.len() > start {
-            line.push(' ');
-        }
-        // A single word that is too long is cut: texts of the system may be anything.
-        let room = WIDTH - line.len().min(WIDTH - 1);
-        line.push_str(word.get(..room).unwrap_or(word));
+/// Adds `text` behind `lead`, in as many lines as it takes.
+fn add(out: &mut String, lead: &str, text: &str) {
+    for line in lines(lead, &" ".repeat(lead.len()), text, COLUMNS) {
+        out.push_str(&line);
+        out.push('\n');
     }
-    out.push_str(line.trim_end());
-    out.push('\n');
-}
-
-fn ascii(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_ascii() && !c.is_ascii_control() { c } else { '?' })
-        .collect()
 }

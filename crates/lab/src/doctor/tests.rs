@@ -8,58 +8,41 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::measure::{Noise, NoiseSample};
-use crate::result::{CanarySample, Case, Window};
+use crate::result::{CanarySample, Case, Num, Ratio, Window};
 use crate::run::Timed;
 use crate::run::{CellError, Counted};
 
-fn fixed(estimate: f64, low: f64, high: f64) -> impl Fn(&[f64], &[f64]) -> Option<RatioInterval> {
-    move |_, _| {
-        Some(RatioInterval {
-            estimate,
-            low,
-            high,
-            level: 0.961,
-        })
-    }
-}
-
-/// Smallest, mean and largest of the single ratios: enough to drive the check in a test.
-fn plain(first: &[f64], second: &[f64]) -> Option<RatioInterval> {
-    let ratios: Vec<f64> = first.iter().zip(second).map(|(a, b)| b / a).collect();
-    (ratios.len() >= 6).then(|| RatioInterval {
-        estimate: ratios.iter().sum::<f64>() / ratios.len() as f64,
-        low: ratios.iter().copied().fold(f64::INFINITY, f64::min),
-        high: ratios.iter().copied().fold(0.0, f64::max),
+fn ratio(estimate: f64, low: f64, high: f64) -> Ratio {
+    Ratio {
+        estimate: Num(estimate),
+        low: Num(low),
+        high: Num(high),
         level: 0.961,
-    })
+        ..Ratio::default()
+    }
 }
 
 #[test]
 fn judgement() {
-    let values = [1.0; 9];
-    for (interval, verdict) in [
-        (fixed(1.0, 0.99, 1.01), AaVerdict::Sound),
-        (fixed(1.01, 0.995, 1.02), AaVerdict::Sound),
-        (fixed(1.011, 0.995, 1.02), AaVerdict::Error),
-        (fixed(0.989, 0.9, 1.02), AaVerdict::Error),
-        (fixed(1.005, 1.001, 1.02), AaVerdict::Error),
-        (fixed(0.995, 0.99, 0.999), AaVerdict::Error),
-        (fixed(f64::NAN, 0.99, 1.01), AaVerdict::Unknown),
-    ] {
-        assert_eq!(judge(&values, &values, &interval).verdict, verdict);
-    }
-    assert_eq!(judge(&values[..5], &values, &plain).verdict, AaVerdict::Unknown);
-    assert_eq!(judge(&values[..5], &values, &plain).rounds, 5);
-    let range = |_: &[f64], _: &[f64]| {
-        Some(RatioInterval {
-            estimate: 1.0,
-            low: 0.9,
-            high: 1.1,
-            level: 0.0,
-        })
+    let range = Ratio {
+        level: 0.0,
+        ..ratio(1.0, 0.9, 1.1)
     };
-    assert_eq!(judge(&values, &values, &range).verdict, AaVerdict::Unknown);
-    let sound = judge(&values, &values, &fixed(1.001, 0.992, 1.004));
+    for (ratio, verdict) in [
+        (ratio(1.0, 0.99, 1.01), AaVerdict::Sound),
+        (ratio(1.01, 0.995, 1.02), AaVerdict::Sound),
+        (ratio(1.011, 0.995, 1.02), AaVerdict::Error),
+        (ratio(0.989, 0.9, 1.02), AaVerdict::Error),
+        (ratio(1.005, 1.001, 1.02), AaVerdict::Error),
+        (ratio(0.995, 0.99, 0.999), AaVerdict::Error),
+        (ratio(f64::NAN, 0.99, 1.01), AaVerdict::Unknown),
+        (ratio(1.0, 0.99, f64::INFINITY), AaVerdict::Unknown),
+        (range, AaVerdict::Unknown),
+    ] {
+        let found = judge(5, &ratio);
+        assert_eq!((found.verdict, found.rounds), (verdict, 5), "{ratio:?}");
+    }
+    let sound = judge(9, &ratio(1.001, 0.992, 1.004));
     assert!(
         sound.text.contains("+0.10 %") && sound.text.contains("under about 0.8 %"),
         "{}",
@@ -86,11 +69,9 @@ impl Timed for Twin {
         let wall_s = window.as_secs_f64();
         Ok(Counted {
             ops: self.ops,
-            bytes: 0,
             wall_s,
             cpu_s: wall_s,
-            figures: Vec::new(),
-            tails: Vec::new(),
+            ..Counted::default()
         })
     }
 }
@@ -159,18 +140,13 @@ fn check(ops: [u64; 2], error: Option<CellError>, around: &Surroundings) -> (Dia
         window: Duration::from_secs(1),
         extra_rounds: 0,
     };
-    let setup = Setup {
-        timing,
-        interval: &plain,
-        surroundings: around,
-    };
     let mut observer = Quiet(0);
     let mut factory = |name: &str| -> Cell {
         let ops = ops[usize::from(name == NAMES[1])];
         let error = error.clone();
         Cell::new(Case::new(), name, Twin { ops, error })
     };
-    let diagnosis = examine(&mut factory, &setup, &mut Calm(0.0), &mut observer).unwrap();
+    let diagnosis = examine(&mut factory, timing, around, &mut Calm(0.0), &mut observer).unwrap();
     (diagnosis, observer.0)
 }
 
@@ -179,28 +155,22 @@ fn a_calm_machine() {
     let mut around = good();
     let (diagnosis, windows) = check([1000, 1000], None, &around);
     assert_eq!(windows, 2 * ROUNDS);
-    assert_eq!(
-        (diagnosis.a_a.verdict, diagnosis.a_a.rounds),
-        (AaVerdict::Sound, ROUNDS)
-    );
+    assert_eq!(diagnosis.a_a.verdict, AaVerdict::Sound);
+    assert_eq!(diagnosis.a_a.rounds, ROUNDS);
     let state = |d: &Diagnosis, name: &str| d.findings.iter().find(|f| f.name == name).unwrap().state;
     assert_eq!(state(&diagnosis, "steal"), State::Unknown);
     assert_eq!(diagnosis.verdict, Verdict::Yes, "{}", diagnosis.render());
     around.cpus = 2;
     let (diagnosis, _) = check([1000, 1000], None, &around);
-    assert_eq!(
-        (state(&diagnosis, "cpus"), diagnosis.verdict),
-        (State::Attention, Verdict::WithCare)
-    );
+    assert_eq!(state(&diagnosis, "cpus"), State::Attention);
+    assert_eq!(diagnosis.verdict, Verdict::WithCare);
 }
 
 #[test]
 fn a_difference_that_cannot_be_is_the_labs_error() {
     let (diagnosis, _) = check([1000, 1020], None, &good());
-    assert_eq!(
-        (diagnosis.a_a.verdict, diagnosis.verdict),
-        (AaVerdict::Error, Verdict::No)
-    );
+    assert_eq!(diagnosis.a_a.verdict, AaVerdict::Error);
+    assert_eq!(diagnosis.verdict, Verdict::No);
     assert!((diagnosis.a_a.estimate.get() - 1.02).abs() < 1e-9);
 }
 
@@ -208,30 +178,17 @@ fn a_difference_that_cannot_be_is_the_labs_error() {
 fn a_subject_that_fails_proves_nothing() {
     let error = CellError::failed("no key");
     let (diagnosis, _) = check([1000, 1000], Some(error), &good());
-    assert_eq!(
-        (diagnosis.a_a.verdict, diagnosis.verdict),
-        (AaVerdict::Unknown, Verdict::WithCare)
-    );
+    assert_eq!(diagnosis.a_a.verdict, AaVerdict::Unknown);
+    assert_eq!(diagnosis.verdict, Verdict::WithCare);
     assert!(diagnosis.a_a.text.contains("no key"));
 }
 
 fn outcome(marks: &[&str], noise: Noise) -> Outcome {
     let window = |marks: Vec<String>| Window {
-        workload: "doctor".to_owned(),
-        case: Case::new(),
-        subject: "a".to_owned(),
-        round: 0,
-        order: 0,
-        t: 0.0,
         wall_s: 1.0,
-        cpu_s: 1.0,
-        bytes: 0,
         ops: 1,
-        figures: Default::default(),
-        canary: Vec::new(),
-        steal: 0.0,
-        preempted: 0,
         marks,
+        ..Window::default()
     };
     let mut windows = vec![window(marks.iter().map(|mark| (*mark).to_owned()).collect())];
     windows.resize(10, window(Vec::new()));

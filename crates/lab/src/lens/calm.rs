@@ -40,13 +40,12 @@ impl Calm {
 
     fn behind<'a>(run: &'a RunResult, claims: impl Iterator<Item = (&'a Case, &'a str)>) -> Calm {
         let claims: BTreeSet<(&Case, &str)> = claims.collect();
-        let has = |window: &Window, mark: &str| window.marks.iter().any(|found| found == mark);
         let behind =
-            |window: &&Window| !has(window, "superseded") && claims.contains(&(&window.case, window.subject.as_str()));
+            |window: &&Window| !window.has("superseded") && claims.contains(&(&window.case, window.subject.as_str()));
         let mut calm = Calm::default();
         for window in run.windows.iter().filter(behind) {
             calm.windows += 1;
-            calm.marked += usize::from(DISTURBED.iter().any(|mark| has(window, mark)));
+            calm.marked += usize::from(DISTURBED.iter().any(|mark| window.has(mark)));
         }
         calm
     }

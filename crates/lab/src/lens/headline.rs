@@ -190,8 +190,7 @@ mod tests {
             row.values.truncate(2);
             row.rounds = 2;
         }
-        let values = |row: &ResultRow| row.values.iter().map(|value| value.get()).collect::<Vec<f64>>();
-        let [ours, theirs] = [0, 1].map(|place: usize| values(&run.results[place]));
+        let [ours, theirs] = [0, 1].map(|place: usize| run.results[place].numbers());
         run.results[0].ratio = Some(ratio("ring", &ours, &theirs, Better::Higher, Rules::of("throughput")));
         run
     }
@@ -205,10 +204,9 @@ mod tests {
     fn two_rounds_show_who_leads_and_decide_nothing() {
         for (ours, ring, first, second) in [(3.0, 1.0, "sealway", "ring"), (1.0, 3.0, "ring", "sealway")] {
             let found = told(&two_rounds(ours, ring));
-            assert_eq!(
-                (found.which.as_str(), found.lead_note, found.sure),
-                (first, format!("over {second}"), Some(Grade::Undecided))
-            );
+            assert_eq!(found.which.as_str(), first);
+            assert_eq!(found.lead_note, format!("over {second}"));
+            assert_eq!(found.sure, Some(Grade::Undecided));
             let note = found.sure_note;
             assert!(
                 note.ends_with(" in 2 rounds; fewer than 3 rounds decide nothing"),

@@ -42,28 +42,19 @@ impl<'a> Speed<'a> {
 /// The ratio of a row as speed: times are turned round.
 pub fn speed(row: &ResultRow) -> Option<Speed<'_>> {
     let ratio = row.ratio.as_ref()?;
-    let (estimate, low, high) = if row.better == "lower" {
-        (
-            1.0 / ratio.estimate.get(),
-            1.0 / ratio.high.get(),
-            1.0 / ratio.low.get(),
-        )
-    } else {
-        (ratio.estimate.get(), ratio.low.get(), ratio.high.get())
-    };
-    let usable = estimate.is_finite() && estimate > 0.0;
-    usable.then_some(Speed {
+    let unknown = Verdict::Unknown.as_str();
+    let mut speed = Speed {
         to: &ratio.to,
-        estimate,
-        low,
-        high,
+        estimate: ratio.estimate.get(),
+        low: ratio.low.get(),
+        high: ratio.high.get(),
         interval: ratio.level > 0.0,
-        verdict: if rankable(row) {
-            &ratio.verdict
-        } else {
-            Verdict::Unknown.as_str()
-        },
-    })
+        verdict: if rankable(row) { &ratio.verdict } else { unknown },
+    };
+    if row.better == "lower" {
+        speed = speed.turned(&ratio.to);
+    }
+    (speed.estimate.is_finite() && speed.estimate > 0.0).then_some(speed)
 }
 
 /// A verdict's place among the four, its sign in tables and its word.
@@ -89,7 +80,7 @@ const NOT_RANKED: [&str; 5] = [
 /// that may not, or to one that may not, is not decided.
 pub fn rankable(row: &ResultRow) -> bool {
     let figure = row.median.get();
-    figure.is_finite() && figure > 0.0 && !row.flags.iter().any(|flag| NOT_RANKED.contains(&flag.as_str()))
+    figure.is_finite() && figure > 0.0 && barred(row).next().is_none()
 }
 
 /// The marks for which a row may not be ranked.

@@ -22,7 +22,7 @@ pub(super) fn capture(tree: &mut Tree<'_>) {
 }
 
 /// Texts fixed at build time, by name; empty where the build could not tell.
-pub fn build_facts() -> [(&'static str, &'static str); 8] {
+fn build_facts() -> [(&'static str, &'static str); 8] {
     [
         ("build.version", env!("CARGO_PKG_VERSION")),
         ("build.commit", env!("SEALWAY_BUILD_COMMIT")),

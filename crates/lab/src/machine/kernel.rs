@@ -39,12 +39,15 @@ pub(super) fn capture(tree: &mut Tree<'_>) -> String {
         (!pmu.is_empty()).then(|| pmu.iter().any(has_counters)),
     );
     if let Some(text) = tree.text("proc/self/limits") {
-        let limits = limits(&text);
-        tree.note("limit.open_files", limits.open_files);
-        tree.note("limit.processes", limits.processes);
-        tree.note("limit.locked_memory", limits.locked_memory);
-        tree.note("limit.stack", limits.stack);
-        tree.note("limit.address_space", limits.address_space);
+        for (name, row) in [
+            ("limit.open_files", "Max open files"),
+            ("limit.processes", "Max processes"),
+            ("limit.locked_memory", "Max locked memory"),
+            ("limit.stack", "Max stack size"),
+            ("limit.address_space", "Max address space"),
+        ] {
+            tree.note(name, soft_limit(&text, row));
+        }
     }
     libc(tree);
     release
@@ -98,34 +101,10 @@ fn ticks(tree: &mut Tree<'_>, release: &str) {
     tree.note("kernel.cpu_accounting", kind);
 }
 
-/// Soft limits of this process; `None` for unlimited or unknown.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Limits {
-    /// Open files.
-    pub open_files: Option<u64>,
-    /// Processes and threads of the user.
-    pub processes: Option<u64>,
-    /// Locked memory, bytes.
-    pub locked_memory: Option<u64>,
-    /// Stack, bytes.
-    pub stack: Option<u64>,
-    /// Address space, bytes.
-    pub address_space: Option<u64>,
-}
-
-/// Reads `/proc/self/limits`; the soft limit is the first number after the name.
-pub fn limits(text: &str) -> Limits {
-    let soft = |name: &str| {
-        let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
-        rest.split_ascii_whitespace().next()?.parse().ok()
-    };
-    Limits {
-        open_files: soft("Max open files"),
-        processes: soft("Max processes"),
-        locked_memory: soft("Max locked memory"),
-        stack: soft("Max stack size"),
-        address_space: soft("Max address space"),
-    }
+/// A limit of `/proc/self/limits`, the first number after its name; `None` for unlimited or unknown.
+fn soft_limit(text: &str, name: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+    rest.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// C library: the kind this program was built for, and the version of the one it runs with where the file tells.
@@ -193,8 +172,13 @@ mod tests {
                     Max stack size            8388608              unlimited            bytes     \n\
                     Max open files            1024                 524288               files     \n\
                     Max address space         unlimited            unlimited            bytes     \n";
-        let limits = limits(text);
-        assert_eq!((limits.stack, limits.open_files), (Some(8_388_608), Some(1024)));
-        assert_eq!((limits.address_space, limits.processes), (None, None));
+        for (name, limit) in [
+            ("Max stack size", Some(8_388_608)),
+            ("Max open files", Some(1024)),
+            ("Max address space", None),
+            ("Max processes", None),
+        ] {
+            assert_eq!(soft_limit(text, name), limit, "{name}");
+        }
     }
 }

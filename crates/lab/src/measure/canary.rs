@@ -52,11 +52,6 @@ impl Canary {
         Self { steps }
     }
 
-    /// Number of multiplications in one run.
-    pub const fn steps(&self) -> u64 {
-        self.steps
-    }
-
     /// Runs once on the calling thread.
     ///
     /// Without a thread CPU clock, `cpu_s` is wall time and `wall_over_cpu` is 0 for "not known".
@@ -131,15 +126,15 @@ mod tests {
             call += 1;
             steps as f64 * if call < 4 { 8e-9 } else { 2e-9 }
         });
-        assert_eq!(canary.steps(), 2_500_000);
+        assert_eq!(canary.steps, 2_500_000);
     }
 
     #[test]
     fn calibration_survives_a_broken_clock() {
-        assert_eq!(Canary::calibrate_with(0.005, |_| 0.0).steps(), 100_000);
-        assert_eq!(Canary::calibrate_with(0.005, |_| f64::NAN).steps(), 100_000);
-        assert_eq!(Canary::calibrate_with(0.005, |_| 1e-300).steps(), 1_000_000_000);
-        assert_eq!(Canary::calibrate_with(0.005, |_| 1e300).steps(), 1_000);
+        assert_eq!(Canary::calibrate_with(0.005, |_| 0.0).steps, 100_000);
+        assert_eq!(Canary::calibrate_with(0.005, |_| f64::NAN).steps, 100_000);
+        assert_eq!(Canary::calibrate_with(0.005, |_| 1e-300).steps, 1_000_000_000);
+        assert_eq!(Canary::calibrate_with(0.005, |_| 1e300).steps, 1_000);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use crate::measure::number;
 use crate::measure::parse::{self, Throttle};
 
 /// Folders of one controller, innermost first.
@@ -141,10 +142,6 @@ fn cpu_max(text: &str) -> Option<f64> {
     (period > 0).then(|| quota as f64 / period as f64)
 }
 
-fn number(path: &Path) -> Option<i64> {
-    std::fs::read_to_string(path).ok()?.trim().parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -233,10 +230,9 @@ mod tests {
         );
         let group = Cgroup::locate(root, "cpu").unwrap();
         assert_eq!(group.folders, [root.join("sys/fs/cgroup")]);
-        assert_eq!(
-            (group.cpu_limit(), group.throttle(), group.memory_limit()),
-            (None, None, None)
-        );
+        assert_eq!(group.cpu_limit(), None);
+        assert_eq!(group.throttle(), None);
+        assert_eq!(group.memory_limit(), None);
         write(root, "sys/fs/cgroup/cpu.max", "1000 0\n");
         assert_eq!(group.cpu_limit(), None);
     }

@@ -115,6 +115,10 @@ mod tests {
 
     use super::*;
 
+    fn facts(cost_ns: f64, step_ns: u64) -> ClockFacts {
+        ClockFacts { cost_ns, step_ns }
+    }
+
     #[test]
     fn cost_and_step_of_a_scripted_clock() {
         // Every reading takes 30 ns, the display moves in steps of 100 ns.
@@ -129,13 +133,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_stands_still_or_runs_back() {
-        assert_eq!(
-            examine_with(|| 5),
-            ClockFacts {
-                cost_ns: 0.0,
-                step_ns: 0
-            }
-        );
+        assert_eq!(examine_with(|| 5), facts(0.0, 0));
         let mut time = u64::from(BATCH) * 10;
         let facts = examine_with(|| {
             time -= 1;
@@ -146,21 +144,14 @@ mod tests {
 
     #[test]
     fn sources() {
-        let fine = ClockFacts {
-            cost_ns: 20.0,
-            step_ns: 10,
-        };
+        let fine = facts(20.0, 10);
         assert!(warnings(&fine, Some("tsc")).is_empty());
         assert!(warnings(&fine, None).is_empty());
         let found = warnings(&fine, Some("hpet"));
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].code, "clocksource");
         assert!(found[0].text.contains("hpet"));
-        let coarse = ClockFacts {
-            cost_ns: 20.0,
-            step_ns: 1_000_000,
-        };
-        assert_eq!(warnings(&coarse, None)[0].code, "coarse-clock");
+        assert_eq!(warnings(&facts(20.0, 1_000_000), None)[0].code, "coarse-clock");
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! CPU time of processes, each figure with a letter for its source, and context switches.
 
-use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,10 +8,6 @@ use crate::measure::parse;
 /// Where a time figure comes from; its letter is written beside every figure in the result file.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Method {
-    /// `G`: `cpu.stat` of a control group of our own. Microseconds; best for trees of processes.
-    Group,
-    /// `M`: `/proc/stat` of the whole machine. 10 ms times CPUs; closes the books.
-    Machine,
     /// `P`: the process CPU clock of POSIX (`clock_getcpuclockid`). Nanoseconds, whole thread group, finished
     /// threads included. Must be read before the process is reaped.
     Process,
@@ -32,8 +27,6 @@ impl Method {
     /// The letter for the result file.
     pub const fn letter(self) -> char {
         match self {
-            Method::Group => 'G',
-            Method::Machine => 'M',
             Method::Process => 'P',
             Method::Stat => 'S',
             Method::Wall => 'T',
@@ -41,22 +34,6 @@ impl Method {
             Method::Package => 'E',
             Method::Wait => 'W',
         }
-    }
-
-    /// Finest difference the source can show.
-    pub const fn resolution(self) -> Duration {
-        match self {
-            Method::Process | Method::Thread | Method::Wall => Duration::from_nanos(1),
-            Method::Group | Method::Wait => Duration::from_micros(1),
-            Method::Package => Duration::from_millis(1),
-            Method::Machine | Method::Stat => Duration::from_millis(10),
-        }
-    }
-}
-
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.letter())
     }
 }
 
@@ -81,7 +58,7 @@ fn clock_of(pid: u32) -> Option<Duration> {
 fn stat_of(root: &Path, pid: u32) -> Option<Duration> {
     let text = std::fs::read(root.join(format!("proc/{pid}/stat"))).ok()?;
     // Program names are bytes, not text.
-    let [user, system, _, _] = parse::process_ticks(&String::from_utf8_lossy(&text))?;
+    let [user, system] = parse::process_ticks(&String::from_utf8_lossy(&text))?;
     ticks(user.checked_add(system)?)
 }
 
@@ -108,16 +85,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_are_distinct() {
+    fn letters_stay() {
         use Method::*;
-        let mut letters: Vec<char> = [Group, Machine, Process, Stat, Wall, Thread, Package, Wait]
-            .iter()
-            .map(|m| m.letter())
-            .collect();
-        letters.sort_unstable();
-        letters.dedup();
-        assert_eq!(letters.len(), 8);
-        assert_eq!(Process.to_string(), "P");
+        let letters = [Process, Stat, Wall, Thread, Package, Wait].map(Method::letter);
+        assert_eq!(letters, ['P', 'S', 'T', 'C', 'E', 'W']);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::measure::number;
+
 /// Name of the figure of a window that has its energy in joules.
 pub const FIGURE: &str = "energy";
 
@@ -51,9 +53,9 @@ impl Meter {
     /// another machine.
     pub fn open(root: &Path) -> Option<Meter> {
         let packages = packages(root).into_iter().map(|folder| {
-            let range = number(&folder.join("max_energy_range_uj"))?;
+            let range: u64 = number(&folder.join("max_energy_range_uj"))?;
             let counter = folder.join("energy_uj");
-            let last = number(&counter).filter(|now| *now <= range)?;
+            let last = number::<u64>(&counter).filter(|now| *now <= range)?;
             Some(Package { counter, range, last })
         });
         let packages = packages.collect::<Option<Vec<Package>>>()?;
@@ -84,7 +86,7 @@ impl Meter {
 impl Package {
     /// What was added since the last reading.
     fn rise(&mut self) -> Option<u64> {
-        let now = number(&self.counter).filter(|now| *now <= self.range)?;
+        let now = number::<u64>(&self.counter).filter(|now| *now <= self.range)?;
         let before = std::mem::replace(&mut self.last, now);
         Some(now.checked_sub(before).unwrap_or(self.range - before + now))
     }
@@ -104,10 +106,6 @@ fn packages(root: &Path) -> Vec<PathBuf> {
     };
     let paths = folder.filter_map(Result::ok).map(|entry| entry.path());
     paths.filter(is_package).collect()
-}
-
-fn number(path: &Path) -> Option<u64> {
-    std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
 #[cfg(test)]

@@ -6,25 +6,19 @@ use serde::Serialize;
 
 use crate::measure::cgroup::Cgroup;
 use crate::measure::parse::{self, MachineCpu, Throttle};
-use crate::measure::{clock, cpu, energy};
+use crate::measure::{clock, cpu, energy, number};
 
 /// One reading of every counter that exists here. A field is `None` where the system does not tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct NoiseSample {
     /// CPU time of the whole machine.
     pub cpu: Option<MachineCpu>,
-    /// Time in which some task of the machine waited for a CPU, microseconds.
-    pub pressure_us: Option<u64>,
     /// How the CPU quota of our control groups struck.
     pub throttle: Option<Throttle>,
-    /// Tasks that run or want to run at this moment.
-    pub runnable: Option<u32>,
     /// Thermal throttle events of all CPUs.
     pub thermal: Option<u64>,
     /// Pages read back from swap.
     pub swap_ins: Option<u64>,
-    /// Memory that could be had without swapping, bytes.
-    pub available: Option<u64>,
     /// Involuntary context switches of the reading thread.
     pub preemptions: Option<u64>,
     /// Time the machine slept since boot, nanoseconds.
@@ -40,20 +34,14 @@ pub struct Noise {
     pub steal: Option<f64>,
     /// Share of the machine's CPU time spent in soft interrupts, 0 to 1.
     pub softirq: Option<f64>,
-    /// Time in which some task of the machine waited for a CPU, seconds.
-    pub pressure_s: Option<f64>,
     /// Quota periods in which we were held back.
     pub throttled_periods: Option<u64>,
     /// Time we were held back by a quota, seconds.
     pub throttled_s: Option<f64>,
-    /// Tasks that ran or wanted to run at the end.
-    pub runnable: Option<u32>,
     /// Thermal throttle events.
     pub thermal: Option<u64>,
     /// Pages read back from swap.
     pub swap_ins: Option<u64>,
-    /// Memory that could be had at the end, bytes.
-    pub available: Option<u64>,
     /// Involuntary context switches of the measuring thread.
     pub preemptions: Option<u64>,
     /// Time the machine slept, seconds.
@@ -75,13 +63,10 @@ impl Noise {
         Self {
             steal: share(|cpu| cpu.steal),
             softirq: share(|cpu| cpu.softirq),
-            pressure_s: usec(before.pressure_us, after.pressure_us),
             throttled_periods: rise(before.throttle.map(|t| t.periods), after.throttle.map(|t| t.periods)),
             throttled_s: usec(before.throttle.map(|t| t.usec), after.throttle.map(|t| t.usec)),
-            runnable: after.runnable,
             thermal: rise(before.thermal, after.thermal),
             swap_ins: rise(before.swap_ins, after.swap_ins),
-            available: after.available,
             preemptions: rise(before.preemptions, after.preemptions),
             suspended_s: rise(before.suspended_ns, after.suspended_ns).map(|ns| ns as f64 * 1e-9),
             energy_j: after
@@ -117,18 +102,12 @@ impl NoiseReader {
     /// Preemptions and sleep are always those of the calling thread and of this machine, whatever the root.
     pub fn read(&mut self) -> NoiseSample {
         let text = |path: &str| std::fs::read_to_string(self.root.join(path)).ok();
-        let thermal = self.thermal.iter().filter_map(|path| {
-            let count: u64 = std::fs::read_to_string(path).ok()?.trim().parse().ok()?;
-            Some(count)
-        });
+        let thermal = self.thermal.iter().filter_map(|path| number(path));
         NoiseSample {
             cpu: text("proc/stat").and_then(|text| parse::machine_cpu(&text)),
-            pressure_us: text("proc/pressure/cpu").and_then(|text| parse::pressure_some(&text)),
             throttle: self.group.as_ref().and_then(Cgroup::throttle),
-            runnable: text("proc/loadavg").and_then(|text| parse::runnable(&text)),
             thermal: thermal.reduce(u64::saturating_add),
             swap_ins: text("proc/vmstat").and_then(|text| parse::keyed(&text, "pswpin")),
-            available: text("proc/meminfo").and_then(|text| parse::meminfo(&text, "MemAvailable")),
             preemptions: cpu::preemptions(),
             suspended_ns: clock::suspended().and_then(|time| u64::try_from(time.as_nanos()).ok()),
             energy_j: self.energy.as_mut().and_then(energy::Meter::read),
@@ -183,26 +162,21 @@ mod tests {
         write(root, "proc/self/mountinfo", "25 1 0:22 / /cg rw - cgroup2 cgroup2 rw\n");
         let mut reader = NoiseReader::new(root);
         write(root, "proc/stat", "cpu 100 0 0 100 0 0 0 0 0 0\n");
-        write(root, "proc/pressure/cpu", "some avg10=0.00 total=1000\n");
-        write(root, "proc/loadavg", "0.0 0.0 0.0 2/9 10\n");
         write(root, "proc/vmstat", "pswpin 5\n");
-        write(root, "proc/meminfo", "MemAvailable: 10 kB\n");
         write(root, "cg/cpu.stat", "nr_throttled 1\nthrottled_usec 10\n");
         let before = reader.read();
         write(root, "proc/stat", "cpu 150 0 0 120 0 0 10 20 0 0\n");
-        write(root, "proc/pressure/cpu", "some avg10=0.00 total=251000\n");
         write(root, "proc/vmstat", "pswpin 4\n");
         write(root, "cg/cpu.stat", "nr_throttled 4\nthrottled_usec 500010\n");
-        std::fs::remove_file(root.join("proc/loadavg")).unwrap();
         write(root, &format!("{cpu}/cpu0/thermal_throttle/core_throttle_count"), "5\n");
         let noise = Noise::between(&before, &reader.read());
         assert_eq!((noise.steal, noise.softirq), (Some(0.2), Some(0.1)));
-        assert_eq!(noise.pressure_s, Some(0.25));
         assert_eq!((noise.throttled_periods, noise.throttled_s), (Some(3), Some(0.5)));
         assert_eq!(noise.thermal, Some(2));
         // A counter that ran backwards and a file that went away are absent, not zero.
-        assert_eq!((noise.swap_ins, noise.runnable), (None, None));
-        assert_eq!(noise.available, Some(10_240));
+        assert_eq!(noise.swap_ins, None);
+        std::fs::remove_file(root.join("proc/stat")).unwrap();
+        assert_eq!(Noise::between(&before, &reader.read()).steal, None);
     }
 
     #[test]
@@ -234,6 +208,6 @@ mod tests {
     fn this_machine_can_be_read() {
         let mut reader = NoiseReader::new(Path::new("/"));
         let sample = reader.read();
-        assert!(sample.cpu.is_some() && sample.runnable.is_some() && sample.preemptions.is_some());
+        assert!(sample.cpu.is_some() && sample.preemptions.is_some());
     }
 }

@@ -55,17 +55,6 @@ pub fn machine_cpu(text: &str) -> Option<MachineCpu> {
     })
 }
 
-/// Microseconds in which some runnable task waited for a CPU (`/proc/pressure/cpu`, `some … total=`).
-pub fn pressure_some(text: &str) -> Option<u64> {
-    let line = text
-        .lines()
-        .find(|line| line.split_ascii_whitespace().next() == Some("some"))?;
-    line.split_ascii_whitespace()
-        .find_map(|word| word.strip_prefix("total="))?
-        .parse()
-        .ok()
-}
-
 /// How often and for how long a CPU quota held this control group back, since the group began.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Throttle {
@@ -84,17 +73,9 @@ pub fn throttle(text: &str) -> Option<Throttle> {
     Some(Throttle { periods, usec })
 }
 
-/// Tasks that run or want to run now (`/proc/loadavg`, fourth field, before the slash), this one included.
-pub fn runnable(text: &str) -> Option<u32> {
-    text.split_ascii_whitespace().nth(3)?.split_once('/')?.0.parse().ok()
-}
-
 /// A value of `/proc/meminfo`, in bytes.
 pub fn meminfo(text: &str, key: &str) -> Option<u64> {
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-    let mut words = line.split_ascii_whitespace();
+    let mut words = status(text, key)?.split_ascii_whitespace();
     let number: u64 = words.next()?.parse().ok()?;
     match words.next() {
         Some("kB") => number.checked_mul(1024),
@@ -143,21 +124,16 @@ pub fn list_len(text: &str) -> Option<u32> {
     u32::try_from(list(text, 1 << 20)?.len()).ok()
 }
 
-/// CPU ticks of one process: user, system, and both of the children it has waited for (`/proc/PID/stat`,
-/// fields 14 to 17).
+/// CPU ticks of one process: user and system (`/proc/PID/stat`, fields 14 and 15).
 ///
 /// The second field is the program name in parentheses, which may itself hold spaces and parentheses: everything
 /// up to the last `)` is skipped.
-pub fn process_ticks(text: &str) -> Option<[u64; 4]> {
+pub fn process_ticks(text: &str) -> Option<[u64; 2]> {
     let (_, rest) = text.rsplit_once(')')?;
     // `rest` starts with field 3, so field 14 is word 11.
     let mut words = rest.split_ascii_whitespace().skip(11);
-    let mut ticks = [0; 4];
-    for slot in &mut ticks {
-        // The children's fields are signed in the kernel's format; a negative value is nonsense and refused.
-        *slot = words.next()?.parse().ok()?;
-    }
-    Some(ticks)
+    let mut ticks = || words.next()?.parse().ok();
+    Some([ticks()?, ticks()?])
 }
 
 #[cfg(test)]
@@ -208,15 +184,6 @@ mod tests {
     }
 
     #[test]
-    fn pressure() {
-        let text = "some avg10=24.07 avg60=10.89 avg300=8.23 total=58796660\nfull avg10=0.00 total=1\n";
-        assert_eq!(pressure_some(text), Some(58_796_660));
-        assert_eq!(pressure_some("full avg10=0.00 total=1"), None);
-        assert_eq!(pressure_some("some total="), None);
-        assert_eq!(pressure_some("some"), None);
-    }
-
-    #[test]
     fn quota_of_both_versions() {
         let v2 = "usage_usec 9\nnr_periods 10\nnr_throttled 3\nthrottled_usec 4500\n";
         assert_eq!(throttle(v2), Some(Throttle { periods: 3, usec: 4500 }));
@@ -228,9 +195,6 @@ mod tests {
 
     #[test]
     fn small_files() {
-        assert_eq!(runnable("0.61 0.42 0.30 5/123 4567\n"), Some(5));
-        assert_eq!(runnable("0.61 0.42 0.30"), None);
-        assert_eq!(runnable("0.61 0.42 0.30 5"), None);
         assert_eq!(
             meminfo("MemTotal:       4026532 kB\nMemAvailable: 7 kB\n", "MemAvailable"),
             Some(7168)
@@ -264,7 +228,7 @@ mod tests {
     fn process_line_survives_any_name() {
         let line = |name: &str| format!("71 ({name}) S 1 71 71 0 -1 4194560 1 2 3 4 501 602 7 8 20 0 1 0 99 1 1\n");
         for name in ["cat", "a b", ") R 1 2 3 (", "((", "", ")))"] {
-            assert_eq!(process_ticks(&line(name)), Some([501, 602, 7, 8]), "{name:?}");
+            assert_eq!(process_ticks(&line(name)), Some([501, 602]), "{name:?}");
         }
         assert_eq!(process_ticks("71 (cat) S 1 71 71"), None);
         assert_eq!(process_ticks("71 cat S 1 71 71"), None);
@@ -274,7 +238,7 @@ mod tests {
         #[test]
         fn nothing_panics(text in "\\PC{0,200}", words in proptest::collection::vec("[a-z0-9:/=,. ()-]{0,12}", 0..30)) {
             for text in [text, words.join(" "), words.join("\n")] {
-                let _ = (machine_cpu(&text), pressure_some(&text), throttle(&text), runnable(&text));
+                let _ = (machine_cpu(&text), throttle(&text));
                 let _ = (meminfo(&text, "MemTotal"), keyed(&text, "a"), status(&text, "a"));
                 let _ = (list_len(&text), process_ticks(&text));
             }

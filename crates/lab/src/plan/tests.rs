@@ -12,7 +12,7 @@ fn layout(cases: usize, subjects: usize) -> Layout {
 }
 
 fn plain(profile: Profile, layout: Layout) -> Plan {
-    Plan::new(profile, layout, Overhead::default(), None).unwrap()
+    Plan::new(Duration::ZERO, profile, layout, Overhead::default(), None).unwrap()
 }
 
 #[test]
@@ -51,12 +51,10 @@ fn rounds_are_rounded_up_to_whole_squares() {
 #[test]
 fn standard_and_full_have_no_limit_of_their_own() {
     let plan = plain(Profile::Full, layout(500, 5));
-    assert_eq!(
-        (plan.rounds, plan.window, plan.warmup),
-        (15, Duration::from_secs(10), Duration::from_secs(2))
-    );
+    assert_eq!(plan.rounds, 15);
+    assert_eq!(plan.window, Duration::from_secs(10));
+    assert_eq!(plan.warmup, Duration::from_secs(2));
     assert_eq!(plan.expected, Duration::from_secs(500 * 5 * 15 * 12));
-    assert!(!plan.shortened());
     assert_eq!(plan.cases_dropped, 0);
     assert_eq!(plain(Profile::Standard, layout(500, 5)).window, Duration::from_secs(2));
 }
@@ -70,11 +68,11 @@ fn quick_lowers_windows_to_fit_its_minute() {
         per_cell: 2 * MS,
         per_window: 11 * MS,
     };
-    let plan = Plan::new(Profile::Quick, Layout::by_case(keys), overhead, None).unwrap();
+    let plan = Plan::new(Duration::ZERO, Profile::Quick, Layout::by_case(keys), overhead, None).unwrap();
     assert_eq!((plan.rounds, plan.cases_dropped, plan.layout.cells()), (4, 0, 170));
     assert!((40 * MS..60 * MS).contains(&plan.window), "{:?}", plan.window);
     assert_eq!(plan.warmup, plan.window.mul_f64(0.4));
-    assert!(plan.shortened());
+    assert!(plan.window < Profile::Quick.window());
     assert!(
         plan.expected <= Duration::from_secs(50) && plan.expected > Duration::from_secs(48),
         "{:?}",
@@ -88,25 +86,51 @@ fn quick_lowers_windows_to_fit_its_minute() {
 #[test]
 fn cases_go_last_and_from_the_end() {
     let limit = Some(Duration::from_secs(60));
-    let plan = Plan::new(Profile::Standard, layout(100, 2), Overhead::default(), limit).unwrap();
+    let plan = Plan::new(
+        Duration::ZERO,
+        Profile::Standard,
+        layout(100, 2),
+        Overhead::default(),
+        limit,
+    )
+    .unwrap();
     assert_eq!(plan.rounds, 10);
     // 125 ms a visit, 20 visits a case: 24 cases at the shortest window.
-    assert_eq!(
-        (plan.layout.cases(), plan.cases_dropped, plan.window),
-        (24, 76, 100 * MS)
-    );
+    assert_eq!(plan.layout.cases(), 24);
+    assert_eq!(plan.cases_dropped, 76);
+    assert_eq!(plan.window, 100 * MS);
     assert_eq!(plan.layout.groups()[23], [46, 47]);
     assert!(plan.schedule(1).iter().flatten().all(|cell| *cell < 48));
-    let mild = Plan::new(Profile::Standard, layout(10, 2), Overhead::default(), limit).unwrap();
+    let mild = Plan::new(
+        Duration::ZERO,
+        Profile::Standard,
+        layout(10, 2),
+        Overhead::default(),
+        limit,
+    )
+    .unwrap();
     assert_eq!((mild.cases_dropped, mild.window, mild.warmup), (0, 240 * MS, 60 * MS));
 }
 
 #[test]
 fn impossible_plans_say_why() {
-    let none = Plan::new(Profile::Quick, Layout::default(), Overhead::default(), None);
+    let none = Plan::new(
+        Duration::ZERO,
+        Profile::Quick,
+        Layout::default(),
+        Overhead::default(),
+        None,
+    );
     assert_eq!(none.unwrap_err(), PlanError::NoCells);
     let limit = Some(Duration::from_secs(1));
-    let error = Plan::new(Profile::Standard, layout(3, 2), Overhead::default(), limit).unwrap_err();
+    let error = Plan::new(
+        Duration::ZERO,
+        Profile::Standard,
+        layout(3, 2),
+        Overhead::default(),
+        limit,
+    )
+    .unwrap_err();
     assert_eq!(
         error,
         PlanError::LimitTooShort {
@@ -125,7 +149,7 @@ fn impossible_plans_say_why() {
 fn cells_with_a_least_window_have_it_or_are_left_out() {
     let plan = |limit| {
         let limit = Some(Duration::from_secs(limit));
-        Plan::from_least(250 * MS, Profile::Quick, layout(4, 2), Overhead::default(), limit)
+        Plan::new(250 * MS, Profile::Quick, layout(4, 2), Overhead::default(), limit)
     };
     // Four rounds of two subjects: eight visits a case, of 250 ms and a warm-up of 100 ms.
     let all = plan(12).unwrap();
@@ -158,7 +182,7 @@ proptest! {
     ) {
         let limit = Duration::from_secs(limit);
         let overhead = Overhead { per_cell: per_cell * MS, per_window: per_window * MS };
-        match Plan::new(profile, layout(cases, subjects), overhead, Some(limit)) {
+        match Plan::new(Duration::ZERO, profile, layout(cases, subjects), overhead, Some(limit)) {
             Ok(plan) => {
                 prop_assert!(plan.expected <= limit);
                 prop_assert!(plan.rounds >= profile.rounds());
@@ -169,7 +193,7 @@ proptest! {
                 let longer = plan.window + MS;
                 let visits = plan.rounds * u32::try_from(plan.layout.cells()).unwrap();
                 let more = plan.expected + (longer + warmup(profile, longer) - plan.window - plan.warmup) * visits;
-                prop_assert!(!plan.shortened() || more > limit);
+                prop_assert!(plan.window == profile.window() || more > limit);
             }
             Err(PlanError::LimitTooShort { needed, .. }) => prop_assert!(needed > limit),
             Err(other) => prop_assert!(false, "{other}"),
@@ -179,8 +203,8 @@ proptest! {
     #[test]
     fn huge_numbers_do_not_overflow(seconds in any::<u64>(), limit in any::<u64>()) {
         let overhead = Overhead { per_cell: Duration::from_secs(seconds), per_window: Duration::from_secs(seconds) };
-        let _ = Plan::new(Profile::Full, layout(3, 3), overhead, Some(Duration::from_secs(limit)));
-        let plan = Plan::new(Profile::Full, layout(3, 3), overhead, None).unwrap();
+        let _ = Plan::new(Duration::ZERO, Profile::Full, layout(3, 3), overhead, Some(Duration::from_secs(limit)));
+        let plan = Plan::new(Duration::ZERO, Profile::Full, layout(3, 3), overhead, None).unwrap();
         prop_assert!(plan.expected >= overhead.per_cell);
     }
 }

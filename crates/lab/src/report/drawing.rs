@@ -5,6 +5,7 @@ use crate::lens::Axis;
 use crate::lens::rank::Speed;
 
 /// Drawings with what belongs to them.
+#[derive(Default)]
 pub(crate) struct Figure<'a> {
     /// Unique in the page.
     pub(crate) id: String,
@@ -116,4 +117,16 @@ impl Ratios<'_> {
         });
         ((low / 1.02).max(0.02), (high * 1.02).min(50.0))
     }
+}
+
+/// What has the same key together, in the order in which keys first come.
+pub(crate) fn grouped<K: PartialEq, V>(members: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, member) in members {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, members)) => members.push(member),
+            None => groups.push((key, vec![member])),
+        }
+    }
+    groups
 }

@@ -2,9 +2,7 @@
 
 mod forest;
 
-use std::collections::BTreeMap;
-
-use super::drawing::{Bar, Bars, Drawing, Figure, Frame, Line, Lines, Point, Series};
+use super::drawing::{Bar, Bars, Drawing, Figure, Frame, Line, Lines, Point, Series, grouped};
 use super::listing::figures;
 use super::model::{Report, View};
 use crate::format::{list_range, sig3_or};
@@ -233,18 +231,14 @@ impl<'a> Plotter<'_, 'a> {
         let Some(ours) = self.view.scope.ours() else {
             return Vec::new();
         };
-        let mut panels: BTreeMap<usize, (String, Vec<Line>)> = BTreeMap::new();
-        for family in families {
-            let Some((panel, line)) = &family.kin else { continue };
-            let known = panels
-                .values()
-                .position(|(title, _)| title == panel)
-                .unwrap_or(panels.len());
-            let (_, lines) = panels.entry(known).or_insert_with(|| (panel.clone(), Vec::new()));
-            lines.push(self.line(line, Series::Kin(lines.len().min(4)), family, ours));
-        }
-        let drawings = panels.into_iter().map(|(place, (title, mut lines))| {
-            lines.retain(|line| !line.points.is_empty());
+        let kin = families.iter().filter_map(|family| {
+            let (panel, line) = family.kin.as_ref()?;
+            Some((panel, (line, family)))
+        });
+        let drawings = grouped(kin).into_iter().enumerate().map(|(place, (title, members))| {
+            let members = members.into_iter().enumerate();
+            let lines =
+                members.map(|(number, (line, family))| self.line(line, Series::Kin(number.min(4)), family, ours));
             let words = format!("Lines of {} by {} for {ours}.", axis.unit, axis.across);
             Drawing::Lines(Lines {
                 frame: self.frame(
@@ -254,7 +248,7 @@ impl<'a> Plotter<'_, 'a> {
                 ),
                 axis,
                 ends: self.ends(),
-                lines,
+                lines: lines.filter(|line| !line.points.is_empty()).collect(),
             })
         });
         drawings.collect()
@@ -285,12 +279,8 @@ impl<'a> Plotter<'_, 'a> {
                 shown.retain(|shown| metrics.contains(&shown.metric));
                 let Some(first) = shown.first() else { continue };
                 let rows = |shown: &Shown| {
-                    let rows = self
-                        .view
-                        .scope
-                        .subjects
-                        .iter()
-                        .filter_map(|name| family.row(name, shown.metric));
+                    let subjects = self.view.scope.subjects.iter();
+                    let rows = subjects.filter_map(|name| family.row(name, shown.metric));
                     rows.map(|row| self.bar(row, shown, Vec::new())).collect::<Vec<_>>()
                 };
                 let groups: Vec<_> = shown
@@ -367,25 +357,15 @@ impl<'a> Plotter<'_, 'a> {
         shown: &Shown,
         parts: &[(&'static str, &str)],
     ) -> Vec<(&'static str, f64, String)> {
-        let parts: Vec<(&str, f64)> = parts
-            .iter()
-            .map(|(name, metric)| {
-                (
-                    *name,
-                    column.row(&row.subject, metric).map_or(0.0, |row| row.median.get()),
-                )
-            })
-            .filter(|(_, part)| *part > 0.0)
-            .collect();
+        let part = |metric: &str| column.row(&row.subject, metric).map_or(0.0, |row| row.median.get());
+        let parts = parts.iter().map(|(name, metric)| (*name, part(metric)));
+        let parts: Vec<(&str, f64)> = parts.filter(|(_, part)| *part > 0.0).collect();
         let whole: f64 = parts.iter().map(|(_, part)| part).sum();
         let case = (self.view.lens.case)(&row.case);
         let piece = |(name, part): (&'static str, f64)| {
             let figure = sig3_or(part * shown.scale, "?");
-            (
-                name,
-                part / whole,
-                format!("{}, {case}, {name}: {figure} {}", row.subject, shown.unit),
-            )
+            let tip = format!("{}, {case}, {name}: {figure} {}", row.subject, shown.unit);
+            (name, part / whole, tip)
         };
         parts.into_iter().map(piece).collect()
     }

@@ -7,15 +7,14 @@
 
 pub(crate) mod alone;
 mod bars;
-mod chart;
+pub(crate) mod chart;
 mod embed;
-mod figure;
+pub(crate) mod figure;
 mod lines;
-pub(crate) mod over_time;
 mod page;
 mod published;
 mod ratios;
-mod scale;
+pub(crate) mod scale;
 mod strip;
 mod trust;
 

@@ -65,62 +65,36 @@ pub enum ReadError {
 
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (ReadError::Io { path, .. }
+        | ReadError::TooLarge { path }
+        | ReadError::NotJson { path, .. }
+        | ReadError::NotAResult { path, .. }
+        | ReadError::NewerSchema { path, .. }) = self;
+        let path = path.display();
         match self {
-            ReadError::Io { path, source } => {
-                write!(
-                    f,
-                    "cannot read {}: {source}. Check the path and your rights to it",
-                    path.display()
-                )
+            ReadError::Io { source, .. } => {
+                write!(f, "cannot read {path}: {source}. Check the path and your rights to it")
             }
-            ReadError::TooLarge { path } => {
+            ReadError::TooLarge { .. } => {
                 let limit = MAX_BYTES >> 20;
-                write!(
-                    f,
-                    "{}: larger than {limit} MiB, so not a result file of the lab",
-                    path.display()
-                )
+                write!(f, "{path}: larger than {limit} MiB, so not a result file of the lab")
             }
-            ReadError::NotJson {
-                path,
-                line,
-                column,
-                what,
-            } => {
-                let path = path.display();
-                write!(
-                    f,
-                    "{path}:{line}:{column}: not JSON: {what}. Was the file cut off or edited? Take another copy"
-                )
-            }
-            ReadError::NotAResult {
-                path, line: 0, what, ..
-            } => {
-                write!(
-                    f,
-                    "{}: not a result file: {what}. Name a file that `sealway lab --json` wrote",
-                    path.display()
-                )
-            }
-            ReadError::NotAResult {
-                path,
-                line,
-                column,
-                what,
-            } => {
-                let path = path.display();
-                write!(
-                    f,
-                    "{path}:{line}:{column}: not a result file: {what}. Name one that `sealway lab --json` wrote"
-                )
-            }
-            ReadError::NewerSchema { path, found } => {
-                let path = path.display();
-                write!(
-                    f,
-                    "{path}: written in schema {found}; this version reads up to {SCHEMA}. Use a newer sealway"
-                )
-            }
+            ReadError::NotJson { line, column, what, .. } => write!(
+                f,
+                "{path}:{line}:{column}: not JSON: {what}. Was the file cut off or edited? Take another copy"
+            ),
+            ReadError::NotAResult { line: 0, what, .. } => write!(
+                f,
+                "{path}: not a result file: {what}. Name a file that `sealway lab --json` wrote"
+            ),
+            ReadError::NotAResult { line, column, what, .. } => write!(
+                f,
+                "{path}:{line}:{column}: not a result file: {what}. Name one that `sealway lab --json` wrote"
+            ),
+            ReadError::NewerSchema { found, .. } => write!(
+                f,
+                "{path}: written in schema {found}; this version reads up to {SCHEMA}. Use a newer sealway"
+            ),
         }
     }
 }

@@ -41,22 +41,32 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    pub(crate) fn new(caption: &str, columns: &[(&str, bool)]) -> Self {
-        let columns = columns.iter().map(|(title, number)| ((*title).to_owned(), *number));
+    /// One without rows. Titles of columns have commas between them, and a `#` before those of numbers.
+    pub(crate) fn new(caption: &str, columns: &str) -> Self {
+        let column = |title: &str| match title.strip_prefix('#') {
+            Some(title) => (title.to_owned(), true),
+            None => (title.to_owned(), false),
+        };
         Listing {
             caption: caption.to_owned(),
-            columns: columns.collect(),
+            columns: columns.split(", ").map(column).collect(),
             rows: Vec::new(),
         }
     }
 
+    /// Adds columns of numbers, whose titles may hold anything.
+    pub(crate) fn numbers<'t>(&mut self, titles: impl IntoIterator<Item = &'t str>) {
+        self.columns
+            .extend(titles.into_iter().map(|title| (title.to_owned(), true)));
+    }
+
     /// Facts and their values.
-    pub(crate) fn pairs(rows: Vec<(String, String)>) -> Self {
-        let mut listing = Listing::new("", &[("fact", false), ("value", false)]);
-        let entries = rows
-            .into_iter()
-            .map(|(name, value)| vec![Entry::text(name), Entry::text(value)]);
-        listing.rows = entries.collect();
+    pub(crate) fn pairs<'n>(rows: impl IntoIterator<Item = (&'n str, String)>) -> Self {
+        let mut listing = Listing::new("", "fact, value");
+        let entries = rows.into_iter();
+        listing.rows = entries
+            .map(|(name, value)| vec![Entry::text(name), Entry::text(value)])
+            .collect();
         listing
     }
 }
@@ -84,14 +94,12 @@ pub(crate) fn figures(view: &View<'_>, part: &Part, families: &[&Family<'_>], su
         Against::First => "the reference",
         Against::Best => reference(rows.iter().map(|(row, _)| *row)),
     };
-    let to = format!("to {to}");
-    let mut columns = vec![("case", false), ("subject", false)];
-    if one {
-        columns.push((unit, true));
+    let figure = if one {
+        format!("#{unit}")
     } else {
-        columns.extend([("figure", false), ("median", true), ("unit", false)]);
-    }
-    columns.extend([("from to", true), (&to, true), ("rounds", true), ("marks", false)]);
+        "figure, #median, unit".to_owned()
+    };
+    let columns = format!("case, subject, {figure}, #from to, #to {to}, #rounds, marks");
     let mut listing = Listing::new(part.caption, &columns);
     for (row, shown) in rows {
         let value = row.median.get() * shown.scale;

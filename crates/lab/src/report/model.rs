@@ -1,13 +1,11 @@
 //! What a report shows, before anything is drawn: the run, the answer, and the view of each workload through its lens.
 
-use std::collections::BTreeMap;
-
 use super::standings::{Sum, sums};
 use crate::format::{self, count, gap};
 use crate::lens::headline::UNKNOWN;
 use crate::lens::{Against, Calm, Family, Grade, Headline, Lens, OURS, Scope, subjects};
 use crate::remote;
-use crate::result::{Case, CaseValue, Machine, Recommendation, ResultRow, RunResult};
+use crate::result::{Case, CaseValue, Machine, Recommendation, Reproduction, ResultRow, RunResult};
 use crate::workload::{Catalogue, Workload};
 
 /// A run as both reports show it.
@@ -247,20 +245,18 @@ pub(crate) fn absent(run: &RunResult) -> impl Iterator<Item = String> {
     missing.map(|subject| format!("{} took no part: {}", subject.name, subject.error))
 }
 
+/// Makes texts of something harmless.
+macro_rules! clean_texts {
+    ($of:ident, $($text:ident),+) => {
+        $(clean(&mut $of.$text);)+
+    };
+}
+
 /// The run with every foreign text made harmless for any display (see [`format::clean`]): nothing after this has to think of
 /// it.
 pub(crate) fn harmless(run: &RunResult) -> RunResult {
     let mut run = run.clone();
-    for text in [
-        &mut run.run,
-        &mut run.started,
-        &mut run.ended,
-        &mut run.sealway,
-        &mut run.profile,
-        &mut run.seed,
-    ] {
-        clean(text);
-    }
+    clean_texts!(run, run, started, ended, sealway, profile, seed);
     clean_machine(&mut run.machine);
     if let Some(responder) = &mut run.responder {
         clean(&mut responder.sealway);
@@ -268,38 +264,19 @@ pub(crate) fn harmless(run: &RunResult) -> RunResult {
     }
     run.command.iter_mut().for_each(clean);
     for warning in &mut run.warnings {
-        [&mut warning.code, &mut warning.place, &mut warning.text]
-            .into_iter()
-            .for_each(clean);
+        clean_texts!(warning, code, place, text);
     }
     for subject in &mut run.subjects {
-        [
-            &mut subject.name,
-            &mut subject.version,
-            &mut subject.kind,
-            &mut subject.sha256,
-            &mut subject.setup,
-            &mut subject.error,
-        ]
-        .into_iter()
-        .for_each(clean);
+        clean_texts!(subject, name, version, kind, sha256, setup, error);
         subject.differs.iter_mut().for_each(clean);
         subject.role_argv.values_mut().flatten().for_each(clean);
     }
     for row in &mut run.results {
-        [
-            &mut row.workload,
-            &mut row.subject,
-            &mut row.metric,
-            &mut row.unit,
-            &mut row.verified,
-        ]
-        .into_iter()
-        .for_each(clean);
+        clean_texts!(row, workload, subject, metric, unit, verified);
         row.flags.iter_mut().for_each(clean);
         clean_case(&mut row.case);
         if let Some(ratio) = &mut row.ratio {
-            [&mut ratio.to, &mut ratio.verdict].into_iter().for_each(clean);
+            clean_texts!(ratio, to, verdict);
         }
     }
     for window in &mut run.windows {
@@ -308,20 +285,13 @@ pub(crate) fn harmless(run: &RunResult) -> RunResult {
         clean_case(&mut window.case);
     }
     for item in &mut run.recommendation {
-        [
-            &mut item.scenario,
-            &mut item.choice,
-            &mut item.reason,
-            &mut item.confidence,
-        ]
-        .into_iter()
-        .for_each(clean);
+        clean_texts!(item, scenario, choice, reason, confidence);
     }
     if let Some(link) = &mut run.link {
         clean(&mut link.asked);
     }
     if let Some(found) = &mut run.reproduction {
-        found.texts().for_each(clean);
+        clean_reproduction(found);
     }
     run
 }
@@ -334,28 +304,43 @@ fn clean(text: &mut String) {
 }
 
 fn clean_machine(machine: &mut Machine) {
-    for text in [
-        &mut machine.key,
-        &mut machine.cpu,
-        &mut machine.kernel,
-        &mut machine.arch,
-    ] {
-        clean(text);
-    }
+    clean_texts!(machine, key, cpu, kernel, arch);
     machine.flags.iter_mut().for_each(clean);
 }
 
-fn clean_case(case: &mut Case) {
-    let harmless = |text: &str| format::clean(text) == text;
-    let values = |value: &CaseValue| matches!(value, CaseValue::Text(text) if !harmless(text));
-    if case.0.iter().any(|(name, value)| !harmless(name) || values(value)) {
-        let cleaned: BTreeMap<String, CaseValue> = std::mem::take(&mut case.0)
-            .into_iter()
-            .map(|(name, value)| match value {
-                CaseValue::Text(text) => (format::clean(&name), CaseValue::Text(format::clean(&text))),
-                other => (format::clean(&name), other),
-            })
-            .collect();
-        case.0 = cleaned;
+fn clean_reproduction(found: &mut Reproduction) {
+    clean_texts!(found, recipe, about);
+    for texts in [&mut found.differs, &mut found.standing, &mut found.missing] {
+        texts.iter_mut().for_each(clean);
     }
+    for source in &mut found.sources {
+        clean_texts!(source, name, date, address, method);
+    }
+    for claim in &mut found.claims {
+        clean_texts!(claim, text, over, under, note);
+        for reading in &mut claim.readings {
+            clean_texts!(reading, subject, metric, verdict, why);
+        }
+    }
+    for ranking in &mut found.rankings {
+        clean_texts!(ranking, title, unit);
+        ranking.agreement.iter_mut().for_each(clean);
+        for entry in &mut ranking.entries {
+            clean(&mut entry.name);
+            for load in &mut entry.loads {
+                clean_texts!(load, subject, process);
+            }
+            for place in &mut entry.places {
+                clean_texts!(place, subject, metric);
+            }
+        }
+    }
+}
+
+fn clean_case(case: &mut Case) {
+    let cleaned = case.0.iter().map(|(name, value)| match value {
+        CaseValue::Text(text) => (format::clean(name), CaseValue::Text(format::clean(text))),
+        other => (format::clean(name), other.clone()),
+    });
+    case.0 = cleaned.collect();
 }

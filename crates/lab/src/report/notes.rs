@@ -127,8 +127,8 @@ fn again(run: &RunResult, short: bool) -> Vec<String> {
 
 /// Whether a warning says of a subject that it took no part: that is told of each subject anyway.
 fn of_absent(run: &RunResult, warning: &Warning) -> bool {
-    let mut missing = run.subjects.iter().filter(|subject| !subject.error.is_empty());
-    warning.code == "cell-unavailable" && missing.any(|subject| subject.name == warning.place)
+    let subject = run.subject(&warning.place);
+    warning.code == "cell-unavailable" && subject.is_some_and(|subject| !subject.error.is_empty())
 }
 
 fn touches(answer: &Headline, warning: &Warning) -> bool {
@@ -147,11 +147,13 @@ fn touches(answer: &Headline, warning: &Warning) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::{Case, Window};
+    use crate::result::{Case, Subject, Window};
 
     fn run() -> RunResult {
-        let text = r#"{"schema":1,"run":"r","started":"","complete":true,"sealway":"0","machine":{}}"#;
-        serde_json::from_str(text).expect("a run")
+        RunResult {
+            complete: true,
+            ..RunResult::default()
+        }
     }
 
     fn answer(lead: &str) -> Headline {
@@ -202,13 +204,11 @@ mod tests {
     fn a_run_is_disturbed_when_more_than_a_fifth_of_the_windows_behind_its_answer_are() {
         let mut run = run();
         run.warnings = vec![warning("steal", "")];
-        let window = |subject: &str, n: i64, marks: &[&str]| {
-            let text = format!(
-                r#"{{"workload":"w","case":{{"n":{n}}},"subject":"{subject}","round":0,"order":0,"t":0,"wall_s":1,
-                    "marks":{}}}"#,
-                serde_json::to_string(marks).expect("marks")
-            );
-            serde_json::from_str::<Window>(&text).expect("a window")
+        let window = |subject: &str, n: i64, marks: &[&str]| Window {
+            case: case(n),
+            subject: subject.to_owned(),
+            marks: marks.iter().map(|mark| (*mark).to_owned()).collect(),
+            ..Window::default()
         };
         run.windows = vec![window("sealway", 1, &["steal"])];
         run.windows.extend((0..4).map(|_| window("ring", 1, &[])));
@@ -248,8 +248,11 @@ mod tests {
     #[test]
     fn an_absent_subject_is_told_once() {
         let mut run = run();
-        let subject = r#"{"name":"openssl","error":"not found on PATH"}"#;
-        run.subjects = vec![serde_json::from_str(subject).expect("a subject")];
+        run.subjects = vec![Subject {
+            name: "openssl".to_owned(),
+            error: "not found on PATH".to_owned(),
+            ..Subject::default()
+        }];
         run.warnings = vec![
             warning("cell-unavailable", "openssl"),
             warning("cell-unavailable", "ring n=2"),

@@ -1,5 +1,6 @@
 //! Published claims and orders, as both reports say them.
 
+use super::drawing::grouped;
 use crate::format::{TIED, list_range, percent_from_one, sig3_or, times};
 use crate::result::{Claim, Ranked, Ranking, Ratio, Reading, Reproduction};
 
@@ -108,21 +109,12 @@ pub(crate) const LOADS: &str = "CPUs that each process kept busy: on the average
 
 /// How many claims each subject bears out, by the metric that was published: a sentence for each.
 pub(crate) fn tally(found: &Reproduction) -> Vec<String> {
-    let mut subjects: Vec<(&str, Vec<&str>)> = Vec::new();
-    for claim in &found.claims {
-        let mut seen: Vec<&str> = Vec::new();
-        for reading in &claim.readings {
-            // The published metric comes first; what follows is of the same subject.
-            if seen.contains(&reading.subject.as_str()) {
-                continue;
-            }
-            seen.push(&reading.subject);
-            match subjects.iter_mut().find(|(name, _)| *name == reading.subject) {
-                Some((_, verdicts)) => verdicts.push(&reading.verdict),
-                None => subjects.push((&reading.subject, vec![&reading.verdict])),
-            }
-        }
-    }
+    let subjects = grouped(found.claims.iter().flat_map(|claim| {
+        let readings = claim.readings.iter();
+        let subjects = grouped(readings.map(|reading| (reading.subject.as_str(), reading.verdict.as_str())));
+        // The published metric comes first; what follows is of the same subject.
+        subjects.into_iter().map(|(subject, verdicts)| (subject, verdicts[0]))
+    }));
     let words = [
         ("confirmed", "confirmed"),
         ("larger", "larger here"),

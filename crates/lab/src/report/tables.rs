@@ -181,8 +181,10 @@ fn figures(view: &View<'_>, column: &Column<'_>, names: &[&str], shown: &Shown) 
         .collect();
     let cell = |(row, best): (&Option<&ResultRow>, bool)| {
         let Some(row) = row else { return Cell::default() };
-        let has = |flag: &str| row.flags.iter().any(|found| found == flag);
-        let signs = FLAGS.iter().filter(|(flag, _, _)| has(flag)).map(|(_, sign, _)| *sign);
+        let signs = FLAGS
+            .iter()
+            .filter(|(flag, _, _)| row.has(flag))
+            .map(|(_, sign, _)| *sign);
         Cell {
             number: shown.number(row, view.lens.endless),
             marks: best.then_some('*').into_iter().chain(signs).collect(),

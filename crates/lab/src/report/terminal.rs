@@ -360,22 +360,10 @@ mod tests {
             })
         };
         let utf8 = [("TERM", "xterm"), ("LANG", "en_GB.UTF-8")];
-        assert_eq!(
-            style(true, &utf8),
-            Style {
-                color: true,
-                unicode: true,
-                width: 120
-            }
-        );
-        assert_eq!(
-            style(false, &utf8),
-            Style {
-                color: false,
-                unicode: true,
-                width: 80
-            }
-        );
+        for (terminal, width) in [(true, 120), (false, 80)] {
+            let found = style(terminal, &utf8);
+            assert_eq!((found.color, found.unicode, found.width), (terminal, true, width));
+        }
         assert!(!style(true, &[("TERM", "xterm"), ("NO_COLOR", "1")]).color);
         assert!(style(true, &[("TERM", "xterm"), ("NO_COLOR", "")]).color);
         assert!(!style(true, &[("TERM", "dumb")]).color);

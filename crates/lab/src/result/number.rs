@@ -16,11 +16,6 @@ impl Num {
     pub const fn get(self) -> f64 {
         self.0
     }
-
-    /// True for an ordinary number.
-    pub const fn is_finite(self) -> bool {
-        self.0.is_finite()
-    }
 }
 
 impl From<f64> for Num {

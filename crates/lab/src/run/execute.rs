@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use crate::measure::{Noise, canary, energy};
 use crate::result::{CanarySample, Case, Num, RunResult, Window};
-use crate::run::outcome::has;
 use crate::run::pace::{Deadline, MAX_EXTRA_ROUNDS, Pace, Timing};
-use crate::run::{Cell, CellError, Counted, Fault, Mark, Observer, Outcome, Probe, Repeat, Step, Timed, judge};
+use crate::run::{Cell, CellError, Counted, Fault, Mark, Observer, Outcome, Probe, Step, Timed, judge};
 
 /// What to do.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +77,6 @@ pub fn execute(
             });
         }
     }
-    let total = job.schedule.iter().map(Vec::len).sum();
     let began = probe.now();
     let mut run = Run {
         cells,
@@ -86,7 +84,6 @@ pub fn execute(
         probe,
         observer,
         began,
-        total,
         done: 0,
         ahead: job.schedule.iter().flatten().copied().collect(),
         pace: Pace::new(job.timing, job.visit, job.deadline),
@@ -96,7 +93,7 @@ pub fn execute(
     let mut orders: Vec<Vec<usize>> = Vec::new();
     for (round, visits) in job.schedule.iter().enumerate() {
         if run.outcome.interrupted || !run.has_time(round) || !run.round(visits) {
-            return Ok(run.finish());
+            return Ok(run.outcome);
         }
         orders.push(visits.clone());
         let partial = snapshot(&run.outcome);
@@ -122,7 +119,7 @@ pub fn execute(
         let partial = snapshot(&run.outcome);
         run.observer.round_done(&partial);
     }
-    Ok(run.finish())
+    Ok(run.outcome)
 }
 
 struct Run<'a> {
@@ -132,8 +129,7 @@ struct Run<'a> {
     observer: &'a mut dyn Observer,
     /// When the checks began, by the probe.
     began: f64,
-    /// Visits known so far, and visits behind us.
-    total: usize,
+    /// Visits behind us.
     done: usize,
     /// Cells of the visits still to come.
     ahead: VecDeque<usize>,
@@ -293,7 +289,7 @@ impl Run<'_> {
         let median = canary::median(&outcome.canaries);
         for ((window, noise), visit_s) in outcome.windows.iter_mut().zip(&outcome.noise).zip(&outcome.visits_s) {
             let mut marks = judge(&window.canary, median, noise, *visit_s);
-            if has(window, Mark::Superseded) {
+            if window.has(Mark::Superseded.code()) {
                 marks.push(Mark::Superseded);
             }
             window.marks = marks.iter().map(Mark::to_string).collect();
@@ -304,7 +300,7 @@ impl Run<'_> {
     fn spoiled(&self) -> Vec<(Case, u32)> {
         let mut found: Vec<(Case, u32)> = Vec::new();
         for (window, cell) in self.outcome.windows.iter().zip(&self.outcome.cells) {
-            let counts = has(window, Mark::Spoiled) && !has(window, Mark::Superseded);
+            let counts = window.has(Mark::Spoiled.code()) && !window.has(Mark::Superseded.code());
             let alive = self.is_visited(*cell);
             if counts && alive && !found.iter().any(|(case, _)| *case == window.case) {
                 found.push((window.case.clone(), window.round));
@@ -325,7 +321,6 @@ impl Run<'_> {
                 .filter(|cell| self.cells[*cell].case == *case && self.outcome.fault(*cell).is_none());
             visits.extend(of_case);
         }
-        self.total += visits.len();
         self.ahead.extend(&visits);
         visits
     }
@@ -344,32 +339,11 @@ impl Run<'_> {
             let (old, new) = (cells_in(*spoiled), cells_in(by));
             let whole = !new.is_empty() && old.iter().all(|c| new.contains(c) || self.outcome.fault(*c).is_some());
             let loser = if whole { *spoiled } else { by };
-            let mut causes: Vec<String> = Vec::new();
-            for window in self
-                .outcome
-                .windows
-                .iter_mut()
-                .filter(|w| w.round == loser && w.case == *case)
-            {
-                causes.extend(
-                    window
-                        .marks
-                        .iter()
-                        .filter(|mark| *mark != Mark::Spoiled.code())
-                        .cloned(),
-                );
+            let windows = self.outcome.windows.iter_mut();
+            for window in windows.filter(|w| w.round == loser && w.case == *case) {
                 window.marks.push(Mark::Superseded.to_string());
             }
-            if whole {
-                causes.sort_unstable();
-                causes.dedup();
-                self.outcome.repeats.push(Repeat {
-                    case: case.clone(),
-                    spoiled: *spoiled,
-                    by,
-                    causes,
-                });
-            }
+            self.outcome.repeats += usize::from(whole);
         }
     }
 
@@ -397,16 +371,12 @@ impl Run<'_> {
             round: round.map(|round| round.saturating_add(1)),
             rounds: count(self.job.schedule.len()).max(round.map_or(0, |round| round.saturating_add(1))),
             done: count(self.done),
-            total: count(self.total),
+            total: count(self.done + self.ahead.len()),
             timed_s: if round.is_some() { self.pace.timed() } else { 0.0 },
             elapsed_s: now - self.began,
             left_s: checks_s + self.pace.expects(visits as f64),
         };
         self.observer.progress(&step);
-    }
-
-    fn finish(self) -> Outcome {
-        self.outcome
     }
 }
 

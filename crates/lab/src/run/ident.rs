@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::format::hex;
+
 /// The operating system gave no random bytes: nothing that needs a fresh identifier or seed can start.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct NoEntropy(getrandom::Error);
@@ -39,14 +41,8 @@ pub fn seed() -> Result<u64, NoEntropy> {
 fn uuid(mut bytes: [u8; 16]) -> String {
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let mut text = String::with_capacity(36);
-    for (i, byte) in bytes.iter().enumerate() {
-        if matches!(i, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        text.push_str(&format!("{byte:02x}"));
-    }
-    text
+    let groups = [&bytes[..4], &bytes[4..6], &bytes[6..8], &bytes[8..10], &bytes[10..]];
+    groups.map(hex).join("-")
 }
 
 /// Version and commit of this program: `0.1.0+abcdef012345`, with `-dirty` when the tree differed from the commit, and

@@ -1,8 +1,9 @@
 //! What a run left behind: windows, noise, faults, repeats, and the warnings that follow from them.
 
-use crate::measure::{Noise, WarningCode};
+use crate::measure::{Noise, WarningCode, canary};
 use crate::result::{CanarySample, Case, Warning, Window};
 use crate::run::{CellError, Mark};
+use crate::stats::ends;
 use crate::stats::latency::Tail;
 
 /// Everything the runner saw. Valid at any moment, also after an interruption.
@@ -23,8 +24,8 @@ pub struct Outcome {
     pub canaries: Vec<CanarySample>,
     /// Cells that gave an error. Each has stopped at its error.
     pub faults: Vec<Fault>,
-    /// Rounds that were done again for a case.
-    pub repeats: Vec<Repeat>,
+    /// How often a round was done again for a case, with all its subjects.
+    pub repeats: usize,
     /// Rounds finished, extra ones included.
     pub rounds: u32,
     /// Cells that there was no time to check: nothing was measured of them.
@@ -50,19 +51,6 @@ pub struct Fault {
     pub error: CellError,
 }
 
-/// A round of one case that was done again, for all its subjects.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Repeat {
-    /// Parameters of the case.
-    pub case: Case,
-    /// The round with a recorded cause; its windows carry `superseded`.
-    pub spoiled: u32,
-    /// The extra round that takes its place.
-    pub by: u32,
-    /// The causes, as marks of the spoiled windows.
-    pub causes: Vec<String>,
-}
-
 impl Outcome {
     /// Windows that count, for one cell, in the order they ran: superseded ones are left out, and a cell with a fault
     /// has none. Pair subjects by `round`, because an interrupted round lacks some of them.
@@ -71,7 +59,7 @@ impl Outcome {
         self.windows
             .iter()
             .zip(&self.cells)
-            .filter(move |(window, of)| sound && **of == cell && !has(window, Mark::Superseded))
+            .filter(move |(window, of)| sound && **of == cell && !window.has(Mark::Superseded.code()))
             .map(|(window, _)| window)
     }
 
@@ -89,14 +77,9 @@ impl Outcome {
 
     /// Distance of the slowest canary from the fastest over the median, a fraction; `None` with too few of them.
     pub fn canary_spread(&self) -> Option<f64> {
-        let median = crate::measure::canary::median(&self.canaries)?;
-        let times = || {
-            self.canaries
-                .iter()
-                .map(|sample| sample.cpu_s)
-                .filter(|time| time.is_finite())
-        };
-        let (low, high) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
+        let median = canary::median(&self.canaries)?;
+        let times = self.canaries.iter().map(|sample| sample.cpu_s);
+        let (low, high) = ends(times.filter(|time| time.is_finite()));
         Some((high - low) / median)
     }
 
@@ -105,7 +88,7 @@ impl Outcome {
         let mut found: Vec<Warning> = self.faults.iter().map(fault_warning).collect();
         for (mark, code, what) in CAUSES {
             let hits: Vec<usize> = (0..self.windows.len())
-                .filter(|i| has(&self.windows[*i], *mark))
+                .filter(|i| self.windows[*i].has(mark.code()))
                 .collect();
             if hits.is_empty() {
                 continue;
@@ -123,10 +106,10 @@ impl Outcome {
             );
             found.push(WarningCode::Interrupts.warn("", &text));
         }
-        if !self.repeats.is_empty() {
+        if self.repeats > 0 {
             let text = format!(
                 "{} rounds of single cases were repeated for a recorded cause.",
-                self.repeats.len()
+                self.repeats
             );
             found.push(WarningCode::Repeated.warn("", &text));
         }
@@ -149,10 +132,10 @@ impl Outcome {
         let most = |value: &dyn Fn(usize) -> f64| hits.iter().map(|i| value(*i)).fold(0.0, f64::max);
         match mark {
             Mark::Canary => {
-                let Some(median) = crate::measure::canary::median(&self.canaries) else {
+                let Some(median) = canary::median(&self.canaries) else {
                     return String::new();
                 };
-                let off = most(&|i| crate::measure::canary::deviation(&self.windows[i].canary, median));
+                let off = most(&|i| canary::deviation(&self.windows[i].canary, median));
                 format!(", at worst {:.0} % off", off * 100.0)
             }
             Mark::Steal => format!(
@@ -198,10 +181,6 @@ const CAUSES: &[(Mark, WarningCode, &str)] = &[
     ),
     (Mark::Throttled, WarningCode::Throttled, "A CPU quota held the lab back"),
 ];
-
-pub(super) fn has(window: &Window, mark: Mark) -> bool {
-    window.marks.iter().any(|text| text == mark.code())
-}
 
 fn fault_warning(fault: &Fault) -> Warning {
     let code = match fault.error {
@@ -259,10 +238,8 @@ mod tests {
             ..Outcome::default()
         }
         .warnings();
-        assert_eq!(
-            (found[0].code.as_str(), found[0].place.as_str()),
-            ("cell-unavailable", "x n=1")
-        );
+        assert_eq!(found[0].code.as_str(), "cell-unavailable");
+        assert_eq!(found[0].place.as_str(), "x n=1");
         assert!(
             found[0]
                 .text

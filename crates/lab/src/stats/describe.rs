@@ -10,6 +10,13 @@ pub(super) fn sorted(values: &[f64]) -> Vec<f64> {
     sorted
 }
 
+/// The least and the most of some values, NaN left out; of none, a range that is turned round.
+pub(crate) fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
+        (least.min(value), most.max(value))
+    })
+}
+
 /// A number, or `None` for NaN.
 pub(super) fn known(value: f64) -> Option<f64> {
     (!value.is_nan()).then_some(value)
@@ -48,10 +55,7 @@ pub fn mad(values: &[f64]) -> Option<f64> {
 ///
 /// `None` without values, for `q` outside 0 to 1, or between opposite infinities.
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
-    quantile_sorted(&sorted(values), q)
-}
-
-fn quantile_sorted(sorted: &[f64], q: f64) -> Option<f64> {
+    let sorted = sorted(values);
     if !(0.0..=1.0).contains(&q) || sorted.is_empty() {
         return None;
     }
@@ -67,27 +71,6 @@ fn quantile_sorted(sorted: &[f64], q: f64) -> Option<f64> {
     }
 }
 
-/// The three quartiles.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Quartiles {
-    /// A quarter of the values is at or below.
-    pub q1: f64,
-    /// Half of the values is at or below.
-    pub q2: f64,
-    /// Three quarters of the values are at or below.
-    pub q3: f64,
-}
-
-/// The quartiles by [`quantile`]; `None` when one of them is not known.
-pub fn quartiles(values: &[f64]) -> Option<Quartiles> {
-    let sorted = sorted(values);
-    Some(Quartiles {
-        q1: quantile_sorted(&sorted, 0.25)?,
-        q2: quantile_sorted(&sorted, 0.5)?,
-        q3: quantile_sorted(&sorted, 0.75)?,
-    })
-}
-
 /// The narrowest symmetric pair of order statistics that covers the true median with at least 95 %, and its exact
 /// coverage; `None` below six values, where not even the whole range reaches 95 %.
 ///
@@ -95,10 +78,7 @@ pub fn quartiles(values: &[f64]) -> Option<Quartiles> {
 /// the true median is binomial with p = 1/2. Coverage is 96.9 % at 6 (the range), 98.4 % at 7, 96.1 % at 9 (second to
 /// eighth), 96.5 % at 15 (fourth to twelfth); ties only raise it.
 pub fn order_statistics_interval(values: &[f64]) -> Option<Interval> {
-    order_statistics_sorted(&sorted(values))
-}
-
-fn order_statistics_sorted(sorted: &[f64]) -> Option<Interval> {
+    let sorted = sorted(values);
     let n = sorted.len();
     if n < MIN_INTERVAL_ROUNDS {
         return None;
@@ -157,24 +137,17 @@ pub struct Summary {
     pub high: f64,
     /// What the ends are.
     pub how: How,
-    /// Coverage of the interval; 0 for a range.
-    pub level: f64,
 }
 
 impl Summary {
     /// Median with the order-statistics interval from six rounds on, and with the range below.
     pub fn of(values: &[f64]) -> Self {
-        let range = Self::range(values);
-        match order_statistics_interval(values) {
-            None => range,
-            Some(Interval { low, high, level }) => Summary {
-                low,
-                high,
-                level,
-                how: How::OrderStatistics,
-                ..range
-            },
+        let mut summary = Self::range(values);
+        if let Some(interval) = order_statistics_interval(values) {
+            (summary.low, summary.high) = (interval.low, interval.high);
+            summary.how = How::OrderStatistics;
         }
+        summary
     }
 
     /// Median with minimum and maximum whatever the number of rounds: what the quick profile prints.
@@ -187,7 +160,6 @@ impl Summary {
             low: sorted.first().copied().unwrap_or(f64::NAN),
             high: sorted.last().copied().unwrap_or(f64::NAN),
             how: How::Range,
-            level: 0.0,
         }
     }
 
@@ -238,12 +210,8 @@ mod tests {
     fn quantiles() {
         let values = [4.0, 1.0, 3.0, 2.0];
         assert_eq!(
-            quartiles(&values),
-            Some(Quartiles {
-                q1: 1.75,
-                q2: 2.5,
-                q3: 3.25
-            })
+            [0.25, 0.5, 0.75].map(|q| quantile(&values, q)),
+            [Some(1.75), Some(2.5), Some(3.25)]
         );
         assert_eq!(quantile(&values, 0.0), Some(1.0));
         assert_eq!(quantile(&values, 1.0), Some(4.0));
@@ -291,18 +259,11 @@ mod tests {
 
     #[test]
     fn summaries() {
-        let few = Summary::of(&[3.0, 1.0, 2.0]);
-        assert_eq!(
-            (few.n, few.median, few.low, few.high, few.how, few.level),
-            (3, 2.0, 1.0, 3.0, How::Range, 0.0)
-        );
-        let many = Summary::of(&ascending(9));
-        assert_eq!((many.low, many.high, many.how), (2.0, 8.0, How::OrderStatistics));
-        let quick = Summary::range(&ascending(9));
-        assert_eq!(
-            (quick.low, quick.high, quick.how, quick.level),
-            (1.0, 9.0, How::Range, 0.0)
-        );
+        let shown = |summary: Summary| (summary.n, summary.median, summary.low, summary.high, summary.how);
+        assert_eq!(shown(Summary::of(&[3.0, 1.0, 2.0])), (3, 2.0, 1.0, 3.0, How::Range));
+        let nine = ascending(9);
+        assert_eq!(shown(Summary::of(&nine)), (9, 5.0, 2.0, 8.0, How::OrderStatistics));
+        assert_eq!(shown(Summary::range(&nine)), (9, 5.0, 1.0, 9.0, How::Range));
         let none = Summary::of(&[]);
         assert_eq!(none.n, 0);
         assert!(none.median.is_nan() && none.mad.is_nan() && none.low.is_nan() && none.high.is_nan());
@@ -316,7 +277,6 @@ mod tests {
             if !summary.median.is_nan() {
                 prop_assert!(summary.low <= summary.median && summary.median <= summary.high);
             }
-            prop_assert!(summary.how == How::Range || summary.level >= 0.95);
         }
 
         #[test]

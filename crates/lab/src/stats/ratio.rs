@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use super::{Better, MAD_TO_SIGMA, MIN_INTERVAL_ROUNDS, MetricKind, hodges_lehmann, mad, median, signed_rank_interval};
+use super::{
+    Better, Interval, MAD_TO_SIGMA, MIN_INTERVAL_ROUNDS, MetricKind, Summary, ends, hodges_lehmann, mad,
+    signed_rank_interval,
+};
 use crate::result::{Num, Ratio};
 
 /// The difference below which a run without intervals names no winner.
@@ -127,20 +130,13 @@ pub fn ratio(to: &str, ours: &[f64], theirs: &[f64], better: Better, rules: Rule
         None
     };
     match interval {
-        Some(found) => {
-            let verdict = verdict(better, [estimate, found.low, found.high], mde, rules.margin);
-            assemble(
-                to,
-                [estimate, found.low, found.high],
-                found.level,
-                "signed-rank",
-                mde,
-                verdict,
-            )
+        Some(Interval { low, high, level }) => {
+            let logs = [estimate, low, high];
+            let verdict = verdict(better, logs, mde, rules.margin);
+            assemble(to, logs, level, "signed-rank", mde, verdict)
         }
         None => {
-            let low = logs.iter().copied().fold(f64::INFINITY, f64::min);
-            let high = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let (low, high) = ends(logs.iter().copied());
             let winner = winner(better, low, high, rules.margin.max(QUICK_MARGIN));
             let verdict = winner
                 .filter(|_| logs.len() >= MIN_RANGE_ROUNDS)
@@ -153,36 +149,15 @@ pub fn ratio(to: &str, ours: &[f64], theirs: &[f64], better: Better, rules: Rule
 /// The standing of `ours` against `theirs`, the subject called `to`, where no rounds pair them: the ratio of their medians,
 /// from least over most to most over least. It is a range, and judged like that of [`ratio`].
 pub fn unpaired(to: &str, ours: &[f64], theirs: &[f64], better: Better, rules: Rules) -> Ratio {
-    let unknown = || assemble(to, [f64::NAN; 3], 0.0, "range", None, Verdict::Unknown);
-    let (Some(a), Some(b)) = (extent(ours), extent(theirs)) else {
-        return unknown();
-    };
-    let logs = log_ratios(&[a.median, a.least, a.most], &[b.median, b.most, b.least]);
+    let (a, b) = (Summary::range(ours), Summary::range(theirs));
+    let logs = log_ratios(&[a.median, a.low, a.high], &[b.median, b.high, b.low]);
     let Some(&[estimate, low, high]) = logs.as_deref() else {
-        return unknown();
+        return assemble(to, [f64::NAN; 3], 0.0, "range", None, Verdict::Unknown);
     };
     let verdict = winner(better, low, high, rules.margin.max(QUICK_MARGIN))
-        .filter(|_| a.rounds.min(b.rounds) >= MIN_RANGE_ROUNDS)
+        .filter(|_| a.n.min(b.n) >= MIN_RANGE_ROUNDS)
         .unwrap_or(Verdict::Unknown);
     assemble(to, [estimate, low, high], 0.0, "range", None, verdict)
-}
-
-/// How far values reach, those left out that are NaN.
-struct Extent {
-    rounds: usize,
-    median: f64,
-    least: f64,
-    most: f64,
-}
-
-fn extent(values: &[f64]) -> Option<Extent> {
-    let known: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
-    Some(Extent {
-        rounds: known.len(),
-        median: median(&known)?,
-        least: known.iter().copied().reduce(f64::min)?,
-        most: known.iter().copied().reduce(f64::max)?,
-    })
 }
 
 fn assemble(to: &str, logs: [f64; 3], level: f64, how: &str, mde: Option<f64>, verdict: Verdict) -> Ratio {
@@ -243,16 +218,13 @@ mod tests {
         for (end, wanted) in ends.into_iter().zip([3.0, 1.6, 4.0]) {
             assert!((end - wanted).abs() < 1e-12, "{ends:?}");
         }
-        assert_eq!(
-            (apart.how.as_str(), apart.level, apart.verdict.as_str()),
-            ("range", 0.0, "faster")
-        );
+        assert_eq!(apart.how.as_str(), "range");
+        assert_eq!(apart.level, 0.0);
+        assert_eq!(apart.verdict.as_str(), "faster");
         assert_eq!(found(&[1.0; 9], &[1.1; 9]).verdict, "unknown", "within 20 %");
         assert_eq!(found(&[2.0; 9], &[1.0; 2]).verdict, "unknown", "two rounds");
-        assert_eq!(
-            unpaired("b", &[2.0; 3], &[1.0; 3], Better::Lower, rules).verdict,
-            "slower"
-        );
+        let lower = unpaired("b", &[2.0; 3], &[1.0; 3], Better::Lower, rules);
+        assert_eq!(lower.verdict, "slower");
         for odd in [&[] as &[f64], &[f64::NAN], &[-1.0, 1.0, 2.0], &[0.0; 3]] {
             assert!(found(odd, &[0.0; 3]).estimate.get().is_nan(), "{odd:?}");
         }
@@ -274,21 +246,15 @@ mod tests {
     #[test]
     fn a_clear_winner_has_an_exact_interval() {
         let found = standard(&nine(110.0), &[100.0; 9]);
-        assert_eq!(
-            (found.to.as_str(), found.how.as_str(), found.verdict.as_str()),
-            ("peer", "signed-rank", "faster")
-        );
+        assert_eq!(found.to.as_str(), "peer");
+        assert_eq!(found.how.as_str(), "signed-rank");
+        assert_eq!(found.verdict.as_str(), "faster");
         assert_eq!(found.level, 1.0 - 20.0 / 512.0);
         assert!((found.estimate.get() - 1.1).abs() < 0.005, "{found:?}");
         assert!(found.low.get() > 1.08 && found.high.get() < 1.12, "{found:?}");
         assert!(found.mde.get() > 0.005 && found.mde.get() < 0.03, "{found:?}");
-        let slower = ratio(
-            "peer",
-            &nine(110.0),
-            &[100.0; 9],
-            Better::Lower,
-            Rules::of("time_per_op"),
-        );
+        let rules = Rules::of("time_per_op");
+        let slower = ratio("peer", &nine(110.0), &[100.0; 9], Better::Lower, rules);
         assert_eq!(slower.verdict, "slower");
     }
 
@@ -312,34 +278,20 @@ mod tests {
 
     #[test]
     fn quick_runs_have_ranges_and_few_winners() {
-        let quick = |ours: &[f64], theirs: &[f64]| {
-            ratio(
-                "peer",
-                ours,
-                theirs,
-                Better::Higher,
-                Rules::of("throughput").without_intervals(),
-            )
-        };
+        let rules = Rules::of("throughput").without_intervals();
+        let quick = |ours: &[f64], theirs: &[f64]| ratio("peer", ours, theirs, Better::Higher, rules);
         let clear = quick(&[130.0, 128.0, 131.0, 129.0], &[100.0; 4]);
-        assert_eq!(
-            (clear.how.as_str(), clear.level, clear.verdict.as_str()),
-            ("range", 0.0, "faster")
-        );
+        assert_eq!(clear.how.as_str(), "range");
+        assert_eq!(clear.level, 0.0);
+        assert_eq!(clear.verdict.as_str(), "faster");
         assert!((clear.low.get() - 1.28).abs() < 1e-12 && (clear.high.get() - 1.31).abs() < 1e-12);
         assert_eq!(quick(&[119.0; 4], &[100.0; 4]).verdict, "unknown", "under 20 %");
-        assert_eq!(
-            quick(&[119.0, 140.0, 140.0], &[100.0; 3]).verdict,
-            "unknown",
-            "one round under 20 %"
-        );
+        let one = quick(&[119.0, 140.0, 140.0], &[100.0; 3]);
+        assert_eq!(one.verdict, "unknown", "one round under 20 %");
         assert_eq!(quick(&[100.0; 9], &[100.0; 9]).how, "range", "however many rounds");
         assert_eq!(quick(&[200.0; 2], &[100.0; 2]).verdict, "unknown", "two rounds");
-        assert_eq!(
-            standard(&[130.0; 5], &[100.0; 5]).how,
-            "range",
-            "five rounds are too few for an interval"
-        );
+        let five = standard(&[130.0; 5], &[100.0; 5]);
+        assert_eq!(five.how, "range", "five rounds are too few for an interval");
     }
 
     #[test]

@@ -1,49 +1,21 @@
-//! Whether rounds can be believed: their spread, strays, two modes, drift inside windows.
+//! Whether rounds can be believed: their spread, strays, two modes.
 
-use super::describe::{median, sorted};
+use super::describe::sorted;
 use super::{MAD_TO_SIGMA, Summary};
 
-/// How far apart the rounds are: 1.4826 times the median absolute deviation, as a fraction of the median.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Spread {
-    /// At most 2 %.
-    Steady,
-    /// At most 5 %.
-    Usable,
-    /// At most 10 %: marked, still ranked.
-    Noisy,
-    /// Above 10 %: not ranked, and an error under `--strict`.
-    Unusable,
-    /// Fewer than two rounds, or no finite median.
-    Unknown,
-}
-
-impl Spread {
-    /// The class of a summary.
-    ///
-    /// A median of zero has no relative spread: it is steady when all deviations are zero too, else unusable.
-    pub fn of(summary: &Summary) -> Self {
-        if summary.n < 2 || !summary.median.is_finite() || summary.mad.is_nan() {
-            return Spread::Unknown;
-        }
-        if summary.mad == 0.0 {
-            return Spread::Steady;
-        }
-        match MAD_TO_SIGMA * summary.mad / summary.median.abs() {
-            spread if spread <= 0.02 => Spread::Steady,
-            spread if spread <= 0.05 => Spread::Usable,
-            spread if spread <= 0.10 => Spread::Noisy,
-            _ => Spread::Unusable,
-        }
+/// The mark for how far apart the rounds are, by 1.4826 times the median absolute deviation, as a fraction of the median: `noisy` above
+/// 5 %, still ranked; `unusable` above 10 %, not ranked, and an error under `--strict`.
+///
+/// None for fewer than two rounds or without a finite median. A median of zero has no relative spread: none when all deviations
+/// are zero too, else unusable.
+fn spread(summary: &Summary) -> Option<&'static str> {
+    if summary.n < 2 || !summary.median.is_finite() || summary.mad.is_nan() || summary.mad == 0.0 {
+        return None;
     }
-
-    /// The mark of a result row, for the classes that have one.
-    pub const fn flag(self) -> Option<&'static str> {
-        match self {
-            Spread::Noisy => Some("noisy"),
-            Spread::Unusable => Some("unusable"),
-            Spread::Steady | Spread::Usable | Spread::Unknown => None,
-        }
+    match MAD_TO_SIGMA * summary.mad / summary.median.abs() {
+        spread if spread <= 0.05 => None,
+        spread if spread <= 0.10 => Some("noisy"),
+        _ => Some("unusable"),
     }
 }
 
@@ -75,68 +47,29 @@ pub fn outliers(values: &[f64]) -> Vec<usize> {
     values.iter().enumerate().filter(far).map(|(index, _)| index).collect()
 }
 
-/// One of two clusters of rounds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Mode {
-    /// Median of the cluster.
-    pub median: f64,
-    /// Rounds in it.
-    pub rounds: usize,
-}
-
-/// The two clusters, lower first, when one gap takes more than half of the range; a median would then describe
-/// neither, and both must be shown.
+/// Whether one gap takes more than half of the range: a median then describes neither cluster beside it.
 ///
 /// Each cluster needs three rounds, the gap 1 % of the upper end: in nine rounds of one uniform distribution the rule
 /// is wrong 3 % of the time, in six 6 %. Infinite values are not looked at (they are outliers).
-pub fn two_modes(values: &[f64]) -> Option<[Mode; 2]> {
+pub fn has_two_modes(values: &[f64]) -> bool {
     let mut sorted = sorted(values);
     sorted.retain(|value| value.is_finite());
-    let range = sorted.last()? - sorted.first()?;
-    let scale = sorted.first()?.abs().max(sorted.last()?.abs());
-    let split = (MODE_ROUNDS..=sorted.len().checked_sub(MODE_ROUNDS)?).find(|&split| {
+    let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else {
+        return false;
+    };
+    let (range, scale) = (last - first, first.abs().max(last.abs()));
+    let mut splits = MODE_ROUNDS..=sorted.len().saturating_sub(MODE_ROUNDS);
+    splits.any(|split| {
         let gap = sorted[split] - sorted[split - 1];
         gap > range / 2.0 && gap > RELEVANT * scale
-    })?;
-    let (lower, upper) = sorted.split_at(split);
-    let mode = |part: &[f64]| {
-        Some(Mode {
-            median: median(part)?,
-            rounds: part.len(),
-        })
-    };
-    Some([mode(lower)?, mode(upper)?])
-}
-
-/// Relative drift inside windows beyond which a case is "not steady" and asks for a longer warm-up.
-pub const DRIFT_LIMIT: f64 = 0.05;
-
-/// Drift inside the windows of a case: mean rate of the last third over that of the first third, minus one, median
-/// over rounds. Each window is its list of rates in equal slices (100 ms).
-///
-/// The middle remainder of a length that three does not divide counts to neither third. Windows with fewer than three
-/// slices, or a first third that is not positive and finite, say nothing; `None` when no window says anything.
-/// Compare the absolute value with [`DRIFT_LIMIT`].
-pub fn drift<W: AsRef<[f64]>>(windows: &[W]) -> Option<f64> {
-    let drifts: Vec<f64> = windows
-        .iter()
-        .filter_map(|window| {
-            let rates = window.as_ref();
-            let third = rates.len() / 3;
-            let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
-            let first = mean(rates.get(..third)?);
-            let last = mean(rates.get(rates.len() - third..)?);
-            (first > 0.0 && first.is_finite()).then_some(last / first - 1.0)
-        })
-        .collect();
-    median(&drifts)
+    })
 }
 
 /// The marks a result row gets from its round values alone: `noisy` or `unusable`, `two-modes`, `outlier`.
 pub fn flags(values: &[f64]) -> Vec<String> {
     let mut flags = Vec::new();
-    flags.extend(Spread::of(&Summary::range(values)).flag());
-    if two_modes(values).is_some() {
+    flags.extend(spread(&Summary::range(values)));
+    if has_two_modes(values) {
         flags.push("two-modes");
     }
     if !outliers(values).is_empty() {
@@ -153,8 +86,8 @@ mod tests {
 
     use super::*;
 
-    fn spread(median: f64, mad: f64) -> Spread {
-        Spread::of(&Summary {
+    fn of(median: f64, mad: f64) -> Option<&'static str> {
+        spread(&Summary {
             median,
             mad,
             ..Summary::range(&[1.0, 1.0])
@@ -163,96 +96,47 @@ mod tests {
 
     #[test]
     fn spread_classes_at_their_edges() {
-        let at = |fraction: f64| spread(100.0, 100.0 * fraction / MAD_TO_SIGMA);
-        assert_eq!(at(0.0), Spread::Steady);
-        assert_eq!(at(0.0199), Spread::Steady);
-        assert_eq!(at(0.0201), Spread::Usable);
-        assert_eq!(at(0.0499), Spread::Usable);
-        assert_eq!(at(0.0501), Spread::Noisy);
-        assert_eq!(at(0.0999), Spread::Noisy);
-        assert_eq!(at(0.1001), Spread::Unusable);
-        assert_eq!(spread(-100.0, 1.0), Spread::Steady);
-        assert_eq!(spread(0.0, 0.0), Spread::Steady);
-        assert_eq!(spread(0.0, 1.0), Spread::Unusable);
-        assert_eq!(spread(1.0, f64::INFINITY), Spread::Unusable);
-        assert_eq!(spread(f64::INFINITY, f64::NAN), Spread::Unknown);
-        assert_eq!(Spread::of(&Summary::range(&[])), Spread::Unknown);
-        assert_eq!(Spread::of(&Summary::range(&[3.0])), Spread::Unknown);
+        let at = |fraction: f64| of(100.0, 100.0 * fraction / MAD_TO_SIGMA);
+        assert_eq!([0.0, 0.0499].map(at), [None; 2]);
+        assert_eq!([0.0501, 0.0999].map(at), [Some("noisy"); 2]);
+        assert_eq!(at(0.1001), Some("unusable"));
+        assert_eq!((of(-100.0, 1.0), of(0.0, 0.0)), (None, None));
+        assert_eq!(of(0.0, 1.0), Some("unusable"));
+        assert_eq!(of(1.0, f64::INFINITY), Some("unusable"));
+        assert_eq!(of(f64::INFINITY, f64::NAN), None);
+        assert_eq!(
+            [&[][..], &[3.0]].map(|values| spread(&Summary::range(values))),
+            [None; 2]
+        );
     }
 
     #[test]
     fn outliers_are_found_and_kept_in_place() {
         // Median 100, deviations 0 1 1 1 2 2: the limit is 5 * 1.4826 * 1.
         let values = [100.0, 101.0, 99.0, 107.5, 98.0, 101.0, 99.0];
-        assert_eq!(outliers(&values), vec![3]);
-        assert_eq!(
-            outliers(&[100.0, 101.0, 99.0, 107.3, 98.0, 101.0, 99.0]),
-            Vec::<usize>::new()
-        );
-        assert_eq!(
-            outliers(&[5.0, 5.0, 5.0, 5.04, 5.1]),
-            vec![4],
-            "equal values: one per cent of the median"
-        );
-        assert_eq!(outliers(&[1.0, 1.1, f64::NAN, 0.9, f64::INFINITY]), vec![4]);
-        assert_eq!(outliers(&[1.0, 50.0]), Vec::<usize>::new());
-        assert_eq!(outliers(&[f64::INFINITY; 4]), Vec::<usize>::new());
+        assert_eq!(outliers(&values), [3]);
+        assert!(outliers(&[100.0, 101.0, 99.0, 107.3, 98.0, 101.0, 99.0]).is_empty());
+        // Equal values: one per cent of the median.
+        assert_eq!(outliers(&[5.0, 5.0, 5.0, 5.04, 5.1]), [4]);
+        assert_eq!(outliers(&[1.0, 1.1, f64::NAN, 0.9, f64::INFINITY]), [4]);
+        assert!(outliers(&[1.0, 50.0]).is_empty() && outliers(&[f64::INFINITY; 4]).is_empty());
     }
 
     #[test]
     fn two_modes_need_two_clusters() {
-        let modes = two_modes(&[10.0, 20.0, 10.1, 20.2, 9.9, 20.1, 10.2]).unwrap();
-        assert_eq!(
-            modes[0],
-            Mode {
-                median: 10.05,
-                rounds: 4
-            }
-        );
-        assert_eq!(
-            modes[1],
-            Mode {
-                median: 20.1,
-                rounds: 3
-            }
-        );
-        assert_eq!(
-            two_modes(&[10.0, 10.1, 9.9, 10.2, 10.0, 20.0]),
-            None,
-            "one stray is an outlier"
-        );
-        assert_eq!(
-            two_modes(&[100.0, 100.0, 100.0, 100.5, 100.5, 100.5]),
-            None,
-            "too close to matter"
-        );
-        assert_eq!(two_modes(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), None);
-        assert_eq!(
-            two_modes(&[10.0, 10.5, 11.0, 14.5, 15.0, 18.0]),
-            None,
-            "the gap is under half of the range"
-        );
-        assert_eq!(two_modes(&[7.0; 8]), None);
-        assert_eq!(two_modes(&[]), None);
-        assert_eq!(two_modes(&[1.0, 1.0, 9.0, 9.0]), None);
-        assert!(two_modes(&[1.0, 1.0, 1.0, 9.0, 9.0, 9.0, f64::INFINITY, f64::NAN]).is_some());
-    }
-
-    #[test]
-    fn drift_compares_thirds() {
-        let rising = vec![100.0, 100.0, 104.0, 108.0, 110.0, 110.0];
-        let flat = vec![100.0; 6];
-        assert!((drift(std::slice::from_ref(&rising)).unwrap() - 0.10).abs() < 1e-12);
-        assert_eq!(
-            drift(&[flat.clone(), rising.clone(), flat]),
-            Some(0.0),
-            "the median round decides"
-        );
-        let seven = [1.0, 1.0, 50.0, 50.0, 50.0, 2.0, 2.0];
-        assert_eq!(drift(&[seven]), Some(1.0), "the middle remainder counts to neither");
-        assert_eq!(drift::<Vec<f64>>(&[]), None);
-        assert_eq!(drift(&[vec![1.0, 2.0], vec![]]), None);
-        assert_eq!(drift(&[[0.0, 1.0, 1.0]]), None);
+        assert!(has_two_modes(&[10.0, 20.0, 10.1, 20.2, 9.9, 20.1, 10.2]));
+        for (values, why) in [
+            (&[10.0, 10.1, 9.9, 10.2, 10.0, 20.0][..], "one stray is an outlier"),
+            (&[100.0, 100.0, 100.0, 100.5, 100.5, 100.5], "too close to matter"),
+            (&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "no gap"),
+            (&[10.0, 10.5, 11.0, 14.5, 15.0, 18.0], "under half of the range"),
+            (&[7.0; 8], "no range"),
+            (&[], "nothing"),
+            (&[1.0, 1.0, 9.0, 9.0], "too few"),
+        ] {
+            assert!(!has_two_modes(values), "{why}");
+        }
+        assert!(has_two_modes(&[1.0, 1.0, 1.0, 9.0, 9.0, 9.0, f64::INFINITY, f64::NAN]));
     }
 
     #[test]
@@ -270,7 +154,6 @@ mod tests {
             let marked = outliers(&values);
             prop_assert!(marked.len() * 2 <= values.len(), "at most half can be far from the median");
             flags(&values);
-            drift(&[&values]);
         }
     }
 }

@@ -28,8 +28,9 @@ fn distribution(doubled: &[usize]) -> Vec<f64> {
     probability
 }
 
-/// The largest `k` with 1 - 2 P(W <= k) >= `level` for `n` untied differences, and that coverage.
-fn critical(n: usize, level: f64) -> Option<(usize, f64)> {
+/// The largest `k` with 1 - 2 P(W <= k) >= [`LEVEL`] for `n` untied differences, and that coverage: 96.9 % at 6, 95.3 % at 7,
+/// 96.1 % at 9, 95.2 % at 15. `None` below six, where none exists, and above [`MAX_ROUNDS`].
+fn critical(n: usize) -> Option<(usize, f64)> {
     if n > MAX_ROUNDS {
         return None;
     }
@@ -39,22 +40,12 @@ fn critical(n: usize, level: f64) -> Option<(usize, f64)> {
     for (k, probability) in distribution(&ranks).into_iter().enumerate() {
         tail += probability;
         let coverage = 1.0 - 2.0 * tail;
-        if coverage < level {
+        if coverage < LEVEL {
             break;
         }
         best = Some((k, coverage));
     }
     best
-}
-
-/// Exact coverage of the signed-rank interval for `n` differences at 95 % or more: 96.9 % at 6, 95.3 % at 7, 96.1 % at
-/// 9, 95.2 % at 15. `None` below six, where none exists, and above [`MAX_ROUNDS`].
-pub fn signed_rank_coverage(n: usize) -> Option<f64> {
-    if n < MIN_INTERVAL_ROUNDS {
-        None
-    } else {
-        critical(n, LEVEL).map(|(_, coverage)| coverage)
-    }
 }
 
 /// All means of two differences, each with itself too, ascending; `None` when one is not a number, as the mean of
@@ -91,7 +82,7 @@ pub fn signed_rank_interval(differences: &[f64]) -> Option<Interval> {
     if differences.len() < MIN_INTERVAL_ROUNDS {
         return None;
     }
-    let (k, level) = critical(differences.len(), LEVEL)?;
+    let (k, level) = critical(differences.len())?;
     Some(Interval {
         low: *means.get(k)?,
         high: *means.get(means.len() - 1 - k)?,
@@ -178,18 +169,17 @@ mod tests {
             (15, 25, 0.952),
         ];
         for (n, k, coverage) in table {
-            let (found, level) = critical(n, 0.95).unwrap();
+            let (found, level) = critical(n).unwrap();
             assert_eq!(found, k, "n = {n}");
             assert!((level - coverage).abs() < 0.000_5, "n = {n}: {level}");
-            assert_eq!(signed_rank_coverage(n), Some(level));
         }
-        assert_eq!(signed_rank_coverage(6), Some(1.0 - 2.0 / 64.0));
-        assert_eq!(signed_rank_coverage(7), Some(1.0 - 6.0 / 128.0));
-        assert_eq!(signed_rank_coverage(9), Some(1.0 - 20.0 / 512.0));
-        for n in 0..6 {
-            assert_eq!(signed_rank_coverage(n), None, "n = {n}");
+        let coverage = |n| critical(n).map(|(_, level)| level);
+        assert_eq!(coverage(6), Some(1.0 - 2.0 / 64.0));
+        assert_eq!(coverage(7), Some(1.0 - 6.0 / 128.0));
+        assert_eq!(coverage(9), Some(1.0 - 20.0 / 512.0));
+        for n in (0..6).chain([MAX_ROUNDS + 1]) {
+            assert_eq!(critical(n), None, "n = {n}");
         }
-        assert_eq!(signed_rank_coverage(MAX_ROUNDS + 1), None);
     }
 
     #[test]
@@ -209,7 +199,7 @@ mod tests {
                 })
                 .count();
             let share = covered as f64 / (1_usize << n) as f64;
-            assert_eq!(share, signed_rank_coverage(n).unwrap(), "n = {n}");
+            assert_eq!(share, critical(n).unwrap().1, "n = {n}");
         }
     }
 

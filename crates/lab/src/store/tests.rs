@@ -6,12 +6,18 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::report::terminal::Style;
-use crate::result::{Case, Machine, Num, PlanFacts, ResultRow, Subject};
+use crate::result::{CanarySample, Case, Machine, Num, ResultRow, Subject, Window};
 
-/// A row with nine rounds around `centre`, of which the n-th is off by the n-th part of the noise.
+/// Noise of nine rounds, about half a per cent, the same for every row unless shifted.
+pub(crate) const NOISE: [f64; 9] = [0.0, 0.4, -0.6, 0.5, -0.3, 0.2, -0.5, 0.7, -0.1];
+
+/// A row with nine rounds around `centre`.
 pub(crate) fn row(subject: &str, centre: f64) -> ResultRow {
-    const NOISE: [f64; 9] = [0.0, 0.4, -0.6, 0.5, -0.3, 0.2, -0.5, 0.7, -0.1];
-    let shift = subject.len();
+    shifted(subject, centre, subject.len())
+}
+
+/// The same with the noise shifted by so many rounds.
+pub(crate) fn shifted(subject: &str, centre: f64, shift: usize) -> ResultRow {
     let value = |round: usize| Num(centre * (1.0 + NOISE[(round + shift) % 9] / 100.0));
     ResultRow {
         workload: "primitives".into(),
@@ -21,9 +27,8 @@ pub(crate) fn row(subject: &str, centre: f64) -> ResultRow {
         metric: "throughput".into(),
         unit: "B/s".into(),
         better: "higher".into(),
-        over: "rounds".to_owned(),
+        over: "rounds".into(),
         median: Num(centre),
-        mad: Num(0.0),
         low: Num(centre),
         high: Num(centre),
         how: "order-statistics".into(),
@@ -31,8 +36,7 @@ pub(crate) fn row(subject: &str, centre: f64) -> ResultRow {
         values: (0..9).map(value).collect(),
         method: "T".into(),
         verified: "full".into(),
-        ratio: None,
-        flags: Vec::new(),
+        ..ResultRow::default()
     }
 }
 
@@ -47,26 +51,38 @@ pub(crate) fn run(day: u32, ours: f64, ring: f64) -> RunResult {
         schema: 1,
         run: format!("{day:08x}-aaaa"),
         started: format!("2021-01-{day:02}T03:04:05Z"),
-        ended: String::new(),
         complete: true,
         sealway: "0.1.0".into(),
         profile: "standard".into(),
         seed: "1".into(),
-        command: Vec::new(),
         machine: Machine {
             key: "m1".into(),
             cpu: "Some CPU".into(),
             ..Machine::default()
         },
-        link: None,
-        plan: PlanFacts::default(),
-        warnings: Vec::new(),
         subjects: vec![subject("sealway"), subject("ring")],
         results: vec![row("sealway", ours), row("ring", ring)],
-        windows: Vec::new(),
-        recommendation: Vec::new(),
-        responder: None,
-        reproduction: None,
+        ..RunResult::default()
+    }
+}
+
+/// Leaves what is ours, with a window for each round, before and after which the canary took so long.
+pub(crate) fn with_canary(run: &mut RunResult, canary: f64) {
+    run.results.retain(|row| row.subject == "sealway");
+    let sample = CanarySample {
+        cpu_s: canary,
+        wall_over_cpu: 1.0,
+    };
+    for row in &run.results {
+        let window = |round| Window {
+            workload: row.workload.clone(),
+            case: row.case.clone(),
+            subject: row.subject.clone(),
+            round,
+            canary: vec![sample; 2],
+            ..Window::default()
+        };
+        run.windows.extend((0..9).map(window));
     }
 }
 
@@ -252,15 +268,13 @@ fn a_writer_that_died_does_not_keep_readers_out() {
 #[test]
 fn what_is_no_result_is_not_kept() {
     let label = Label::default();
-    for (change, why) in [
-        (|run: &mut RunResult| run.results.clear()) as fn(&mut RunResult),
-        |run| run.run = "../../x".into(),
-        |run| run.run.clear(),
-        |run| run.started = "yesterday".into(),
-    ]
-    .into_iter()
-    .zip(["no figures", "`run`", "`run`", "`started`"])
-    {
+    let changes: [(fn(&mut RunResult), &str); 4] = [
+        (|run| run.results.clear(), "no figures"),
+        (|run| run.run = "../../x".into(), "`run`"),
+        (|run| run.run.clear(), "`run`"),
+        (|run| run.started = "yesterday".into(), "`started`"),
+    ];
+    for (change, why) in changes {
         let mut wrong = run(1, 110.0, 100.0);
         change(&mut wrong);
         let error = Kept::of(&wrong, &label).unwrap_err();
@@ -335,26 +349,22 @@ fn the_store_is_the_one_asked_for_then_that_of_the_environment_then_that_of_the_
         place(asked, variable).map(|place| place.map(|place| place.to_string()))
     };
     let home = ("HOME", "/home/u");
-    let user = Some("/home/u/.local/share/sealway/lab.sqlite".to_owned());
-    assert_eq!(with(None, &[home]).unwrap(), user);
-    assert_eq!(with(None, &[home, (VARIABLE, "")]).unwrap(), user);
-    assert_eq!(with(None, &[home, ("XDG_DATA_HOME", "data")]).unwrap(), user);
-    let data = with(None, &[home, ("XDG_DATA_HOME", "/data")]).unwrap();
-    assert_eq!(data.as_deref(), Some("/data/sealway/lab.sqlite"));
-    assert_eq!(
-        with(None, &[home, (VARIABLE, "a.sqlite")]).unwrap().as_deref(),
-        Some("a.sqlite")
-    );
-    assert_eq!(with(None, &[home, (VARIABLE, "none")]).unwrap(), None);
-    assert_eq!(
-        with(Some("b"), &[home, (VARIABLE, "none")]).unwrap().as_deref(),
-        Some("b")
-    );
-    assert_eq!(with(None, &[]).unwrap(), None);
-    assert!(matches!(
-        Place::parse("postgres://u:secret@host/db"),
-        Ok(Place::Postgres(_))
-    ));
+    let user = Some("/home/u/.local/share/sealway/lab.sqlite");
+    let data = ("XDG_DATA_HOME", "/data");
+    for (asked, variables, wanted) in [
+        (None, &[home][..], user),
+        (None, &[home, (VARIABLE, "")], user),
+        (None, &[home, ("XDG_DATA_HOME", "data")], user),
+        (None, &[home, data], Some("/data/sealway/lab.sqlite")),
+        (None, &[home, (VARIABLE, "a.sqlite")], Some("a.sqlite")),
+        (None, &[home, (VARIABLE, "none")], None),
+        (Some("b"), &[home, (VARIABLE, "none")], Some("b")),
+        (None, &[], None),
+    ] {
+        assert_eq!(with(asked, variables).unwrap().as_deref(), wanted, "{variables:?}");
+    }
+    let server = Place::parse("postgres://u:secret@host/db");
+    assert!(matches!(server, Ok(Place::Postgres(_))));
     for wrong in [
         "",
         "mysql://u:secret@host/db",

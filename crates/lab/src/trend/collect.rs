@@ -7,7 +7,7 @@ use super::{LeftOut, Point, Segment, Trend, TrendError};
 use crate::compare::{CONTROLS, HISTORY_RUNS, Key, OURS, canary, machines, threshold};
 use crate::result::{Num, ResultRow, RunResult};
 use crate::stats::{
-    Better, MIN_INTERVAL_ROUNDS, MetricKind, QUICK_MARGIN, Verdict, hodges_lehmann, log_ratios, median,
+    Better, MIN_INTERVAL_ROUNDS, MetricKind, QUICK_MARGIN, Verdict, ends, hodges_lehmann, log_ratios, median,
     signed_rank_interval,
 };
 use crate::store::Kept;
@@ -219,13 +219,7 @@ fn choose(question: &Question, run: &RunResult) -> Result<Result<Wanted, Vec<Str
 fn wanted(run: &RunResult, row: &ResultRow) -> Result<Wanted, TrendError> {
     let better = Better::parse(&row.better)
         .ok_or_else(|| TrendError::Malformed(format!("`better` of {} is {:?}", row.metric, row.better)))?;
-    let key = Key {
-        workload: row.workload.clone(),
-        metric: row.metric.clone(),
-        subject: row.subject.clone(),
-        case: row.case.clone(),
-        workload_def: row.workload_def.clone(),
-    };
+    let key = Key::of(row);
     let peer = CONTROLS.into_iter().find_map(|name| {
         let version = version(run, name)?;
         (name != key.subject && of_subject(run, &key, name).is_some()).then(|| Control::Peer {
@@ -265,15 +259,10 @@ impl Wanted {
         if (row.unit.as_str(), row.better.as_str()) != (self.unit.as_str(), self.better.as_str()) {
             return Err("another unit".to_owned());
         }
-        let values: Vec<f64> = row.values.iter().map(|value| value.get()).collect();
-        let logs = log_ratios(&values, &self.control(run, row)?).unwrap_or_default();
+        let logs = log_ratios(&row.numbers(), &self.control(run, row)?).unwrap_or_default();
         let mid = hodges_lehmann(&logs).ok_or("a round without a value")?;
-        let range = || {
-            let least = logs.iter().copied().fold(f64::INFINITY, f64::min);
-            (least, logs.iter().copied().fold(f64::NEG_INFINITY, f64::max))
-        };
         let interval = signed_rank_interval(&logs).filter(|_| self.profile != "quick");
-        let (low, high) = interval.map_or_else(range, |interval| (interval.low, interval.high));
+        let (low, high) = interval.map_or_else(|| ends(logs.iter().copied()), |interval| (interval.low, interval.high));
         let figure = Figure {
             mid: mid + self.scale,
             low: low + self.scale,
@@ -304,7 +293,7 @@ impl Wanted {
                     return Err(format!("another version of {name}"));
                 }
                 let peer = of_subject(run, &self.key, name).ok_or_else(|| format!("without {name}"))?;
-                Ok(peer.values.iter().map(|value| value.get()).collect())
+                Ok(peer.numbers())
             }
             Control::Canary => {
                 same_machine()?;
@@ -327,8 +316,8 @@ fn of_subject<'a>(run: &'a RunResult, key: &Key, subject: &str) -> Option<&'a Re
 }
 
 fn version<'a>(run: &'a RunResult, name: &str) -> Option<&'a str> {
-    let subject = run.subjects.iter().find(|subject| subject.name == name)?;
-    Some(subject.version.as_str()).filter(|version| !version.is_empty())
+    let version = &run.subject(name)?.version;
+    (!version.is_empty()).then_some(version.as_str())
 }
 
 /// Different cases of some rows, in their order.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::compare::render::plain;
+use crate::format::plain;
 
 /// Cases or metrics that an error names at most.
 const NAMED: usize = 12;

@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{LeftOut, Point, Segment, Trend};
-use crate::compare::render::{plain, wrap};
-use crate::format::{count, percent_from_one};
+use crate::format::{count, percent_from_one, plain, wrap};
 
 /// Columns of the drawing.
 const WIDTH: usize = 25;
@@ -53,10 +52,7 @@ pub(super) fn about(trend: &Trend) -> [String; 2] {
 }
 
 pub(super) fn left_out(trend: &Trend) -> Vec<String> {
-    let text = |left: &LeftOut| {
-        let noun = if left.runs == 1 { "run" } else { "runs" };
-        format!("left out: {} {noun}, {}", left.runs, left.why)
-    };
+    let text = |left: &LeftOut| format!("left out: {}, {}", count(left.runs, "run"), left.why);
     trend.left_out.iter().map(text).collect()
 }
 
@@ -84,11 +80,7 @@ fn drawing(point: &Point, (least, most): (f64, f64)) -> String {
         let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.5 };
         (share * (WIDTH - 1) as f64).round() as usize
     };
-    let (low, mid, high) = (
-        place(point.figure.low),
-        place(point.figure.mid),
-        place(point.figure.high),
-    );
+    let [low, mid, high] = [point.figure.low, point.figure.mid, point.figure.high].map(place);
     let sign = |column: usize| match column {
         _ if column == mid => '*',
         _ if (low..=high).contains(&column) => '-',

@@ -1,6 +1,6 @@
 //! Where a figure changed. All values are logarithms.
 
-use crate::stats::{Summary, median};
+use crate::stats::{Summary, ends, median};
 
 /// Runs that a segment has at least: one run proves nothing. The newest may stand alone, for others to confirm it.
 const LEAST: usize = 2;
@@ -38,11 +38,9 @@ pub(super) fn level(figures: impl Iterator<Item = Figure> + Clone) -> Option<Fig
 /// The median of the values of several runs, with the range of their intervals: where one more run may lie. `None` without runs.
 pub(super) fn range(figures: impl Iterator<Item = Figure> + Clone) -> Option<Figure> {
     let mids: Vec<f64> = figures.clone().map(|figure| figure.mid).collect();
-    Some(Figure {
-        mid: median(&mids)?,
-        low: figures.clone().map(|figure| figure.low).fold(f64::INFINITY, f64::min),
-        high: figures.map(|figure| figure.high).fold(f64::NEG_INFINITY, f64::max),
-    })
+    let (low, high) = ends(figures.flat_map(|figure| [figure.low, figure.high]));
+    let mid = median(&mids)?;
+    Some(Figure { mid, low, high })
 }
 
 /// Where segments begin, ascending, the first at 0. Nothing for no figures.

@@ -1,9 +1,9 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::result::{CanarySample, Responder, RunResult, Window};
+use crate::result::{Responder, RunResult};
 use crate::store::Kept;
-use crate::store::tests::{on, run};
+use crate::store::tests::{on, run, with_canary};
 
 fn question(words: &[&str]) -> Question {
     Question {
@@ -117,33 +117,6 @@ fn a_slower_machine_changes_nothing() {
     let found = trend(&runs, question(&[])).unwrap();
     assert_eq!((found.control.as_str(), found.unit.as_str()), ("ring 0.17", "1"));
     assert_eq!((found.segments.len(), found.slower(0.01)), (1, Ok(None)));
-}
-
-/// A window for each round, before and after which the canary took so long.
-fn with_canary(run: &mut RunResult, canary: f64) {
-    run.results.retain(|row| row.subject == "sealway");
-    let sample = CanarySample {
-        cpu_s: canary,
-        wall_over_cpu: 1.0,
-    };
-    let window = |round| Window {
-        workload: "primitives".into(),
-        case: run.results[0].case.clone(),
-        subject: "sealway".into(),
-        round,
-        order: round,
-        t: 0.0,
-        wall_s: 1.0,
-        cpu_s: 1.0,
-        bytes: 0,
-        ops: 0,
-        figures: Default::default(),
-        canary: vec![sample; 2],
-        steal: 0.0,
-        preempted: 0,
-        marks: Vec::new(),
-    };
-    run.windows = (0..9).map(window).collect();
 }
 
 #[test]

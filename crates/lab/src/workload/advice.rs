@@ -6,7 +6,7 @@ use crate::result::ResultRow;
 use crate::stats::{MIN_RANGE_ROUNDS, median};
 
 /// The subject a recommendation is for: what the user will run.
-pub(crate) const OURS: &str = "sealway";
+pub(crate) use crate::lens::OURS;
 
 /// The rows of which `wanted` is true and whose figures mean something, those with the largest figure first.
 pub(crate) fn largest(rows: &[ResultRow], wanted: impl Fn(&ResultRow) -> bool) -> Vec<usize> {

@@ -33,7 +33,7 @@ pub(crate) fn fit_from(
     stretch: f64,
 ) -> Result<Plan, LabError> {
     let layout = Layout::by_case(cells.iter().map(|cell| cell.case.canonical()));
-    let mut plan = Plan::from_least(
+    let mut plan = Plan::new(
         least,
         profile,
         layout,

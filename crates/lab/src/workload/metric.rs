@@ -12,7 +12,8 @@ pub(crate) struct Metric {
     pub(crate) name: &'static str,
     pub(crate) unit: &'static str,
     pub(crate) better: Better,
-    value: Value,
+    /// Works it out of a window and its cost in seconds; without it, it is the figure of the window that has its name.
+    value: Option<fn(&Window, f64) -> f64>,
     /// The clock behind it, where it is not the one of the window's cost.
     pub(crate) method: Option<Method>,
     /// Whether it has ratios although it is not the first.
@@ -55,14 +56,6 @@ impl Percentile {
     }
 }
 
-#[derive(Clone, Copy)]
-enum Value {
-    /// The figure of the window that has the metric's name.
-    Figure,
-    /// Worked out of the window and its cost in seconds.
-    Of(fn(&Window, f64) -> f64),
-}
-
 impl Metric {
     /// A figure that the cell itself works out; more is better.
     pub(crate) const fn higher(name: &'static str, unit: &'static str) -> Metric {
@@ -70,7 +63,7 @@ impl Metric {
             name,
             unit,
             better: Better::Higher,
-            value: Value::Figure,
+            value: None,
             method: None,
             related: false,
             percentile: None,
@@ -88,7 +81,7 @@ impl Metric {
     /// Worked out of the window and its cost in seconds instead.
     pub(crate) const fn of(self, value: fn(&Window, f64) -> f64) -> Metric {
         Metric {
-            value: Value::Of(value),
+            value: Some(value),
             ..self
         }
     }
@@ -108,16 +101,10 @@ impl Metric {
 
     /// The percentile `q` of the latencies called `of`.
     pub(crate) const fn percentile(self, of: &'static str, q: f64) -> Metric {
-        let each = false;
-        Metric {
-            percentile: Some(Percentile { of, q, each }),
-            ..self
-        }
+        self.percentile_of(of, q, false)
     }
 
-    /// The same shared out over the packets of a batch.
-    const fn percentile_each(self, of: &'static str, q: f64) -> Metric {
-        let each = true;
+    const fn percentile_of(self, of: &'static str, q: f64, each: bool) -> Metric {
         Metric {
             percentile: Some(Percentile { of, q, each }),
             ..self
@@ -126,10 +113,8 @@ impl Metric {
 
     /// What it makes of a window that cost so many seconds; NaN if the window has no such figure.
     pub(crate) fn value(&self, window: &Window, cost: f64) -> f64 {
-        match self.value {
-            Value::Figure => figure(window, self.name),
-            Value::Of(value) => value(window, cost),
-        }
+        self.value
+            .map_or_else(|| figure(window, self.name), |value| value(window, cost))
     }
 }
 
@@ -158,8 +143,8 @@ pub(crate) const LATENCY_P50: Metric = wall("latency_p50", "s").percentile(BATCH
 pub(crate) const LATENCY_P99: Metric = wall("latency_p99", "s").percentile(BATCHES, 0.99);
 
 /// The same shared out over its packets.
-pub(crate) const PACKET_P50: Metric = wall("packet_p50", "s/op").percentile_each(BATCHES, 0.5);
-pub(crate) const PACKET_P99: Metric = wall("packet_p99", "s/op").percentile_each(BATCHES, 0.99);
+pub(crate) const PACKET_P50: Metric = wall("packet_p50", "s/op").percentile_of(BATCHES, 0.5, true);
+pub(crate) const PACKET_P99: Metric = wall("packet_p99", "s/op").percentile_of(BATCHES, 0.99, true);
 
 const fn wall(name: &'static str, unit: &'static str) -> Metric {
     Metric::lower(name, unit).by(Method::Wall)

@@ -85,7 +85,7 @@ pub(crate) fn mark_generator_bound<K: PartialEq>(rows: &mut [ResultRow], metric:
         .map(|row| (key(row), row.median.get()))
         .collect();
     for row in rows.iter_mut() {
-        if row.subject == DIRECT || row.metric != metric || row.flags.iter().any(|flag| flag == MARK) {
+        if row.subject == DIRECT || row.metric != metric || row.has(MARK) {
             continue;
         }
         let own = key(row);

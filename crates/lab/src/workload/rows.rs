@@ -1,6 +1,6 @@
 //! From windows to rows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::metric::{self, Metric};
@@ -119,26 +119,17 @@ impl Table {
 
     /// The rows of one case: its metrics, whether they have ratios, and in each of them its subjects.
     fn case_tables(&self, cells: &[usize], outcome: &Outcome) -> Vec<(&'static Metric, bool, Vec<ResultRow>)> {
-        let windows: Vec<(usize, BTreeMap<u32, &Window>)> = cells
-            .iter()
-            .map(|&cell| {
-                (
-                    cell,
-                    outcome
-                        .counted(cell)
-                        .map(|window| (window.round, window))
-                        .collect::<BTreeMap<_, _>>(),
-                )
-            })
-            .filter(|(_, windows)| !windows.is_empty())
-            .collect();
+        let by_round = |&cell: &usize| -> (usize, BTreeMap<u32, &Window>) {
+            let windows = outcome.counted(cell);
+            (cell, windows.map(|window| (window.round, window)).collect())
+        };
+        let mut windows: Vec<_> = cells.iter().map(by_round).collect();
+        windows.retain(|(_, windows)| !windows.is_empty());
         // A round that one subject has and another has not keeps its place, or pairs would shift.
-        let mut rounds: Vec<u32> = windows
+        let rounds: BTreeSet<u32> = windows
             .iter()
             .flat_map(|(_, windows)| windows.keys().copied())
             .collect();
-        rounds.sort_unstable();
-        rounds.dedup();
         let Some(&first) = cells.first() else { return Vec::new() };
         let metrics = (self.scheme.metrics)(&self.cells[first].0);
         let mut tables = Vec::new();
@@ -194,25 +185,15 @@ impl Table {
             metric: metric.name.to_owned(),
             unit: metric.unit.to_owned(),
             better: metric.better.as_str().to_owned(),
-            median: Num(f64::NAN),
             over: "rounds".to_owned(),
-            mad: Num(f64::NAN),
-            low: Num(f64::NAN),
-            high: Num(f64::NAN),
-            how: String::new(),
-            rounds: 0,
             values: values.iter().copied().map(Num).collect(),
             method: method.letter().to_string(),
             verified: (self.scheme.verified)(case, subject).to_owned(),
-            ratio: None,
             flags: flags(&values),
+            ..ResultRow::default()
         };
-        let summary = if self.intervals {
-            Summary::of(&values)
-        } else {
-            Summary::range(&values)
-        };
-        summary.store(&mut row);
+        let summarise = if self.intervals { Summary::of } else { Summary::range };
+        summarise(&values).store(&mut row);
         row
     }
 
@@ -233,7 +214,7 @@ impl Table {
             }
             places
                 .into_iter()
-                .filter_map(|i| Some((i, better.goodness(median(&numbers(&table[i]))?.ln()))))
+                .filter_map(|i| Some((i, better.goodness(median(&table[i].numbers())?.ln()))))
                 // A figure of nothing, or of less, has no ratios.
                 .filter(|(_, goodness)| goodness.is_finite())
                 .max_by(|a, b| a.1.total_cmp(&b.1))
@@ -251,17 +232,15 @@ impl Table {
         let Some(reference) = self.reference(table, metric.better) else {
             return;
         };
-        let theirs = numbers(&table[reference]);
+        let theirs = table[reference].numbers();
         let sound = rankable(&table[reference]);
         let name = table[reference].subject.clone();
-        let rules = Rules::of(metric.name);
-        let rules = if self.intervals {
-            rules
-        } else {
-            rules.without_intervals()
+        let rules = Rules {
+            intervals: self.intervals,
+            ..Rules::of(metric.name)
         };
         for (_, row) in table.iter_mut().enumerate().filter(|(i, _)| *i != reference) {
-            let mut found = ratio(&name, &numbers(row), &theirs, metric.better, rules);
+            let mut found = ratio(&name, &row.numbers(), &theirs, metric.better, rules);
             if !sound || !rankable(row) {
                 Verdict::Unknown.as_str().clone_into(&mut found.verdict);
             }
@@ -274,31 +253,21 @@ impl Table {
         if !self.intervals {
             return;
         }
-        let references: BTreeMap<(String, String, String), Vec<f64>> = rows
-            .iter()
-            .map(|row| {
-                (
-                    (row.case.canonical(), row.metric.clone(), row.subject.clone()),
-                    numbers(row),
-                )
-            })
-            .collect();
-        let mut table: Vec<_> = rows
-            .iter_mut()
-            .filter_map(|row| {
-                let ours = numbers(row);
-                let key = (row.case.canonical(), row.metric.clone(), row.ratio.as_ref()?.to.clone());
-                let p = log_ratios(&ours, references.get(&key)?).and_then(|logs| signed_rank_p(&logs));
-                row.ratio.as_mut().map(|ratio| (ratio, p))
-            })
-            .collect();
-        confirm(&mut table);
+        let key = |row: &ResultRow, subject: &str| (row.case.canonical(), row.metric.clone(), subject.to_owned());
+        let values = rows.iter().map(|row| (key(row, &row.subject), row.numbers()));
+        let values: BTreeMap<_, Vec<f64>> = values.collect();
+        let ratios = rows.iter_mut().filter_map(|row| {
+            let theirs = values.get(&key(row, &row.ratio.as_ref()?.to))?;
+            let p = log_ratios(&row.numbers(), theirs).and_then(|logs| signed_rank_p(&logs));
+            Some((row.ratio.as_mut()?, p))
+        });
+        confirm(&mut ratios.collect::<Vec<_>>());
     }
 }
 
 /// Makes the figure of a row that of all samples together. Its ends are those of the rounds, between which it lies.
 fn of_samples(row: &mut ResultRow, pooled: f64) {
-    Summary::range(&numbers(row)).store(row);
+    Summary::range(&row.numbers()).store(row);
     row.median = Num(pooled);
     "samples".clone_into(&mut row.over);
 }
@@ -310,10 +279,6 @@ fn cost(window: &Window, method: Method) -> f64 {
     } else {
         window.wall_s
     }
-}
-
-fn numbers(row: &ResultRow) -> Vec<f64> {
-    row.values.iter().map(|value| value.get()).collect()
 }
 
 #[cfg(test)]

@@ -5,21 +5,17 @@ use sealway_lab::result::{Case, Num, Ratio, ResultRow, RunResult};
 fn row(workload: &str, case: &Case, subject: &str, rate: f64, to: Option<&str>) -> ResultRow {
     ResultRow {
         workload: workload.into(),
-        workload_def: "1".into(),
         subject: subject.into(),
         case: case.clone(),
         metric: "rate".into(),
         unit: "1/s".into(),
         better: "higher".into(),
-        over: "rounds".to_owned(),
         median: Num(rate),
-        mad: Num(0.0),
         low: Num(rate),
         high: Num(rate),
         how: "range".into(),
         rounds: 4,
         values: vec![Num(rate); 4],
-        method: "T".into(),
         verified: "full".into(),
         ratio: to.map(|to| Ratio {
             to: to.into(),
@@ -31,7 +27,7 @@ fn row(workload: &str, case: &Case, subject: &str, rate: f64, to: Option<&str>) 
             mde: Num(0.1),
             verdict: "faster".into(),
         }),
-        flags: Vec::new(),
+        ..ResultRow::default()
     }
 }
 
@@ -65,11 +61,8 @@ fn add_gpu(run: &mut RunResult) {
 }
 
 fn run(subject: &str, to: &str) -> RunResult {
-    let mut run: RunResult = serde_json::from_str(
-        r#"{"schema":1,"run":"r","started":"","ended":"","complete":true,"sealway":"0","profile":"quick","seed":"1",
-            "command":[],"machine":{},"plan":{},"warnings":[],"subjects":[],"results":[],"windows":[],"recommendation":[]}"#,
-    )
-    .unwrap();
+    let mut run = crate::common::empty();
+    run.complete = true;
     for batch in [1024_usize, 4096] {
         let case = Case::new().with("op", "pair").with("sizes", "mix");
         let case = case

@@ -27,10 +27,9 @@ fn the_receiver_counts() {
         1,
     );
     let counted = counted.unwrap();
-    assert_eq!(
-        (counted.bytes, counted.wall_s, counted.cpu_s),
-        (2_500_000_000, 1.25, 1.25)
-    );
+    assert_eq!(counted.bytes, 2_500_000_000);
+    assert_eq!(counted.wall_s, 1.25);
+    assert_eq!(counted.cpu_s, 1.25);
     assert_eq!(counted.figures, [("throughput", 2e9), ("cpu_per_gb", 0.5)]);
 }
 
@@ -94,6 +93,15 @@ fn a_fake_server_listens() {
     }
 }
 
+/// A program that does this.
+fn liar(folder: &std::path::Path, body: &str) -> Stream {
+    let path = peer::tests::script(folder, NAME, body);
+    let version = String::new();
+    Stream {
+        program: Program { path, version },
+    }
+}
+
 /// What a window finds in a program whose server listens and whose client does this.
 fn found_in(client: &str) -> CellError {
     let folder = tempfile::tempdir().unwrap();
@@ -107,11 +115,9 @@ fn found_in(client: &str) -> CellError {
         "case $1 in -s) {server} ;; *) touch '{}'; {client} ;; esac",
         done.display()
     );
-    let mut liar = Program {
-        path: peer::tests::script(folder.path(), NAME, &body),
-        version: String::new(),
-    };
-    liar.window(Duration::ZERO, Duration::ZERO).unwrap_err()
+    liar(folder.path(), &body)
+        .window(Duration::ZERO, Duration::ZERO)
+        .unwrap_err()
 }
 
 #[test]
@@ -141,10 +147,8 @@ fn a_program_that_moves_nothing_is_found_out() {
 #[test]
 fn a_server_that_ends_at_once_is_a_failure() {
     let folder = tempfile::tempdir().unwrap();
-    let mut liar = Program {
-        path: peer::tests::script(folder.path(), NAME, "exit 0"),
-        version: String::new(),
-    };
-    let found = liar.window(Duration::ZERO, Duration::ZERO).unwrap_err();
+    let found = liar(folder.path(), "exit 0")
+        .window(Duration::ZERO, Duration::ZERO)
+        .unwrap_err();
     assert!(found.to_string().contains("ended before it listened"), "{found}");
 }

@@ -105,18 +105,20 @@ fn what_cannot_be_is_refused() {
     assert!(fails(&OUTPUT.replace("13.29ms", "5.00s"), 1.1, 2000).contains("longer than it ran"));
 }
 
+/// A program that does this.
+fn liar(folder: &std::path::Path, body: &str) -> Load {
+    let (path, version) = (script(folder, NAME, body), String::new());
+    Load {
+        program: Program { path, version },
+        work: Duration::ZERO,
+    }
+}
+
 #[test]
 fn a_program_that_asks_nothing_is_found_out() {
     let folder = tempfile::tempdir().unwrap();
     let body = format!("sleep 1\ncat <<'END'\n{OUTPUT}END");
-    let program = Program {
-        path: script(folder.path(), NAME, &body),
-        version: String::new(),
-    };
-    let mut liar = Load {
-        program,
-        work: Duration::ZERO,
-    };
+    let mut liar = liar(folder.path(), &body);
     let error = liar.window(Duration::ZERO, Duration::ZERO).unwrap_err().to_string();
     assert!(
         error.contains("2000 requests were answered, and the server answered 0"),
@@ -131,14 +133,7 @@ fn a_program_that_ends_early_is_a_failure() {
         ("exit 3", "ended with exit status: 3"),
         ("echo Running", "no number of requests"),
     ] {
-        let program = Program {
-            path: script(folder.path(), NAME, body),
-            version: String::new(),
-        };
-        let mut liar = Load {
-            program,
-            work: Duration::ZERO,
-        };
+        let mut liar = liar(folder.path(), body);
         let found = liar.window(Duration::ZERO, Duration::ZERO).unwrap_err();
         assert!(
             matches!(&found, CellError::Failed { what } if what.contains(words)),

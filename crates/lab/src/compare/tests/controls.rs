@@ -1,7 +1,8 @@
 //! Rows of other implementations.
 
 use super::*;
-use crate::result::{CanarySample, Responder, Window};
+use crate::result::Responder;
+use crate::store::tests::with_canary;
 
 #[test]
 fn controls_are_chosen_by_version_preference_and_case() {
@@ -31,59 +32,36 @@ fn controls_are_chosen_by_version_preference_and_case() {
         controls(&compared(&old, &new)),
         ["aws-lc-rs", "ring", "ring", "ring", "ring", "ring"]
     );
-    let named = Options {
-        control: Some("rustcrypto".into()),
+    let by = |name: &str| Options {
+        control: Some(name.into()),
         ..Options::default()
     };
-    let found = compare(&old, &new, &named).unwrap();
-    let unknown: Vec<&Row> = found
-        .rows
-        .iter()
-        .filter(|row| row.counts && row.control.is_none())
-        .collect();
+    let found = compare(&old, &new, &by("rustcrypto")).unwrap();
+    let mut unknown: Vec<&Row> = found.rows.iter().collect();
+    unknown.retain(|row| row.counts && row.control.is_none());
     assert_eq!(unknown.len(), 5);
-    assert!(
-        unknown
-            .iter()
-            .all(|row| row.verdict == Verdict::Unknown && row.note.contains("no control"))
-    );
+    for row in unknown {
+        assert!(
+            row.verdict == Verdict::Unknown && row.note.contains("no control"),
+            "{row:?}"
+        );
+    }
 
-    new.subjects
-        .iter_mut()
-        .find(|subject| subject.name == "aws-lc-rs")
-        .unwrap()
-        .version = "1.20".into();
+    let mut subjects = new.subjects.iter_mut();
+    subjects.find(|subject| subject.name == "aws-lc-rs").unwrap().version = "1.20".into();
     let found = compared(&old, &new);
     assert_eq!(controls(&found)[0], "ring");
     let peer = found.rows.iter().find(|row| row.key.subject == "aws-lc-rs").unwrap();
     assert_eq!(peer.note, "version 1.19 became 1.20");
-    let named = |name: &str| {
-        compare(
-            &old,
-            &new,
-            &Options {
-                control: Some(name.into()),
-                ..Options::default()
-            },
-        )
-        .unwrap_err()
-    };
-    assert!(
-        named("aws-lc-rs")
-            .to_string()
-            .contains("its version changed from 1.19 to 1.20")
-    );
-    assert!(
-        named("openssl")
-            .to_string()
-            .contains("it was not measured in the old run")
-    );
-    assert!(
-        named("sealway")
-            .to_string()
-            .contains("it is the subject that is judged")
-    );
-    assert_eq!(named("sealway").ending(), Ending::Misused);
+    for (name, why) in [
+        ("aws-lc-rs", "its version changed from 1.19 to 1.20"),
+        ("openssl", "it was not measured in the old run"),
+        ("sealway", "it is the subject that is judged"),
+    ] {
+        let error = compare(&old, &new, &by(name)).unwrap_err();
+        assert!(error.to_string().contains(why), "{error}");
+        assert_eq!(error.ending(), Ending::Misused);
+    }
 }
 
 #[test]
@@ -100,10 +78,8 @@ fn peers_are_shown_but_do_not_count() {
             .iter()
             .any(|row| row.verdict == Verdict::Slower && !row.counts)
     );
-    assert_eq!(
-        (found.headline.kind, found.ending(true)),
-        (HeadlineKind::Same, Ending::Done)
-    );
+    assert_eq!(found.headline.kind, HeadlineKind::Same);
+    assert_eq!(found.ending(true), Ending::Done);
     let ours = Options {
         ours: Some("rustcrypto".into()),
         ..Options::default()
@@ -115,22 +91,7 @@ fn peers_are_shown_but_do_not_count() {
 /// A run of ours alone, on a machine whose canary takes `canary` seconds.
 fn alone(id: &str, ours: f64, canary: f64) -> RunResult {
     let mut run = run(id, ours, 100.0);
-    run.results.retain(|row| row.subject == "sealway");
-    for row in &run.results {
-        for round in 0..9 {
-            let mut window: Window = serde_json::from_value(serde_json::json!({
-                "workload": row.workload, "case": row.case, "subject": row.subject,
-                "round": round, "order": round, "t": 0.0, "wall_s": 1.0,
-            }))
-            .unwrap();
-            let sample = CanarySample {
-                cpu_s: canary,
-                wall_over_cpu: 1.0,
-            };
-            window.canary = vec![sample, sample];
-            run.windows.push(window);
-        }
-    }
+    with_canary(&mut run, canary);
     run
 }
 
@@ -139,11 +100,7 @@ fn without_a_peer_the_speed_of_the_processor_is_the_control() {
     let before = alone("a", 100.0, 0.005);
     let verdicts = |after: &RunResult| -> Vec<Verdict> {
         let found = compared(&before, after);
-        assert!(
-            found.notes.iter().any(|note| note.code == "no-peer"),
-            "{:?}",
-            found.notes
-        );
+        assert!(noted(&found, "no-peer"), "{:?}", found.notes);
         assert!(found.rows.iter().all(|row| row.control.as_deref() == Some("canary")));
         found.rows.iter().map(|row| row.verdict).collect()
     };

@@ -13,10 +13,8 @@ fn impossible_figures_are_not_known() {
     let found = compared(&run("a", 110.0, 100.0), &new);
     let row = found.rows.iter().find(|row| row.own.new == Num(-9e213)).unwrap();
     assert!(row.own.factor.get().is_nan());
-    assert_eq!(
-        (row.verdict, row.note.as_str()),
-        (Verdict::Unknown, "a round has no ratio to the control")
-    );
+    assert_eq!(row.verdict, Verdict::Unknown);
+    assert_eq!(row.note.as_str(), "a round has no ratio to the control");
 }
 
 #[test]

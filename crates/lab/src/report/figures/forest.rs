@@ -4,7 +4,7 @@ use super::Plotter;
 use crate::format::{list_range, percent_from_one, sig3_or, times};
 use crate::lens::OURS;
 use crate::lens::rank::{Speed, speed, verdict};
-use crate::report::drawing::{Drawing, Figure, Ratios};
+use crate::report::drawing::{Drawing, Figure, Ratios, grouped};
 use crate::report::listing::{Entry, Listing};
 use crate::report::model::View;
 use crate::result::{Case, ResultRow};
@@ -18,31 +18,18 @@ impl<'a> Plotter<'_, 'a> {
             .filter(|row| row.subject == subject && view.lens.leads(row))
             .filter_map(|row| Some((row, speed(row)?)))
             .collect();
-        let mut panels: Vec<(String, Vec<(&'a ResultRow, Speed<'a>)>)> = Vec::new();
-        for (row, speed) in &rows {
-            let [panel, ..] = place(&row.case);
-            match panels.iter_mut().find(|(title, _)| *title == panel) {
-                Some((_, members)) => members.push((*row, *speed)),
-                None => panels.push((panel, vec![(*row, *speed)])),
-            }
-        }
+        let panels = grouped(rows.iter().map(|member| {
+            let [panel, ..] = place(&member.0.case);
+            (panel, member)
+        }));
         let id = format!("{}-{index}", self.part.figure);
         let drawings = panels.iter().enumerate().map(|(number, (panel, members))| {
             let to = members.first().map_or("", |(_, speed)| speed.to);
-            let mut groups: Vec<(String, Vec<_>)> = Vec::new();
-            for (row, speed) in members {
+            let groups = grouped(members.iter().map(|(row, speed)| {
                 let [_, head, label] = place(&row.case);
-                let line = (
-                    label,
-                    *speed,
-                    !row.flags.is_empty(),
-                    ratio_tip(&(view.lens.case)(&row.case), speed),
-                );
-                match groups.iter_mut().find(|(title, _)| *title == head) {
-                    Some((_, lines)) => lines.push(line),
-                    None => groups.push((head, vec![line])),
-                }
-            }
+                let tip = ratio_tip(&(view.lens.case)(&row.case), speed);
+                (head, (label, *speed, !row.flags.is_empty(), tip))
+            }));
             let words = format!("Ratios of {subject} to {to} with intervals.");
             Drawing::Ratios(Ratios {
                 frame: self.frame(
@@ -86,19 +73,8 @@ fn ratio_ends(rows: &[(&ResultRow, Speed<'_>)], to: &str) -> (f64, f64) {
 }
 
 fn ratio_listing(view: &View<'_>, caption: &str, rows: &[(&ResultRow, Speed<'_>)]) -> Listing {
-    let mut listing = Listing::new(
-        caption,
-        &[
-            ("case", false),
-            ("reference", false),
-            ("speed ratio", true),
-            ("from to", true),
-            ("difference", true),
-            ("level", true),
-            ("smallest detectable", true),
-            ("verdict", false),
-        ],
-    );
+    let columns = "case, reference, #speed ratio, #from to, #difference, #level, #smallest detectable, verdict";
+    let mut listing = Listing::new(caption, columns);
     for (row, speed) in rows {
         let (level, mde) = row
             .ratio

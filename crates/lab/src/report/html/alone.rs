@@ -1,10 +1,10 @@
 //! A page that is no report: an answer, what it is of, and figures.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 
 use super::chart::Text;
-use super::page::STYLE;
-use super::{embed, figure};
+use super::figure;
+use super::page::document;
 use crate::report::drawing::Figure;
 
 /// What stands above the figures. No text in it has to be harmless.
@@ -28,30 +28,15 @@ pub(crate) fn render<'a>(alone: &Alone, figures: impl Iterator<Item = (String, F
 }
 
 /// The whole page around `main`.
-pub(super) fn page(alone: &Alone, main: &Markup) -> String {
-    let style = STYLE.replace('\r', "");
-    let page = html! {
-        (DOCTYPE) "\n"
-        html lang="en-GB" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(embed::policy(&style, ""));
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta name="referrer" content="no-referrer";
-                title { (alone.title) }
-                style { (PreEscaped(&style)) }
-            }
-            body {
-                header {
-                    div.bar { p.mark { span aria-hidden="true" {} "Sealway lab" } }
-                    h1 { (Text(&alone.heading)) }
-                    @if !alone.notes.is_empty() { ul.notes { @for note in &alone.notes { li { (Text(note)) } } } }
-                    @for about in &alone.about { p.lede { (Text(about)) } }
-                }
-                main { (main) }
-            }
+pub(crate) fn page(alone: &Alone, main: &Markup) -> String {
+    let body = html! {
+        header {
+            div.bar { p.mark { span aria-hidden="true" {} "Sealway lab" } }
+            h1 { (Text(&alone.heading)) }
+            @if !alone.notes.is_empty() { ul.notes { @for note in &alone.notes { li { (Text(note)) } } } }
+            @for about in &alone.about { p.lede { (Text(about)) } }
         }
+        main { (main) }
     };
-    page.into_string()
+    document(&html! { (alone.title) }, "", &body)
 }

@@ -53,14 +53,14 @@ impl Render for At {
 
 /// Where text stands to its point.
 #[derive(Clone, Copy)]
-pub(super) enum Anchor {
+pub(crate) enum Anchor {
     Start,
     Middle,
     End,
 }
 
 /// A drawing of a size in user units, with its title above it. Title and description are what a screen reader says.
-pub(super) fn chart(frame: &Frame, class: &str, (width, height): (f64, f64), content: &Markup) -> Markup {
+pub(crate) fn chart(frame: &Frame, class: &str, (width, height): (f64, f64), content: &Markup) -> Markup {
     let id = &frame.id;
     let (title, words) = (format!("{id}-t"), format!("{id}-d"));
     html! {
@@ -80,11 +80,11 @@ pub(super) fn series(class: &str, name: &str, content: &Markup) -> Markup {
     html! { g class={ "series " (class) } data-subject=(Text(name)) { (content) } "\n" }
 }
 
-pub(super) fn line(class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) -> Markup {
+pub(crate) fn line(class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) -> Markup {
     html! { line class=(class) x1=(At(x1)) y1=(At(y1)) x2=(At(x2)) y2=(At(y2)) {} }
 }
 
-pub(super) fn rect(class: &str, (x, y): (f64, f64), (width, height): (f64, f64)) -> Markup {
+pub(crate) fn rect(class: &str, (x, y): (f64, f64), (width, height): (f64, f64)) -> Markup {
     html! { rect class=(class) x=(At(x)) y=(At(y)) width=(At(width.max(0.0))) height=(At(height.max(0.0))) {} }
 }
 
@@ -94,7 +94,7 @@ pub(super) fn bar(class: &str, (x, y): (f64, f64), (width, height): (f64, f64), 
     html! { rect class=(class) x=(At(x)) y=(At(y)) width=(width) height=(height) rx="2" data-tip=(Text(tip)) {} }
 }
 
-pub(super) fn path(class: &str, points: &[(f64, f64)]) -> Markup {
+pub(crate) fn path(class: &str, points: &[(f64, f64)]) -> Markup {
     if points.len() < 2 {
         return Markup::default();
     }
@@ -116,7 +116,7 @@ pub(super) fn shape(class: &str, points: &[(f64, f64)], tip: &str) -> Markup {
 }
 
 /// A data point. The shape goes with the series, so that colour is never the only difference.
-pub(super) fn point(class: &str, series: usize, (x, y): (f64, f64), r: f64, tip: &str) -> Markup {
+pub(crate) fn point(class: &str, series: usize, (x, y): (f64, f64), r: f64, tip: &str) -> Markup {
     let class = format!("pt {class}");
     let corners: &[(f64, f64)] = match series {
         0 => {
@@ -133,7 +133,7 @@ pub(super) fn point(class: &str, series: usize, (x, y): (f64, f64), r: f64, tip:
     shape(&class, &corners, tip)
 }
 
-pub(super) fn text(class: &str, (x, y): (f64, f64), anchor: Anchor, content: &str) -> Markup {
+pub(crate) fn text(class: &str, (x, y): (f64, f64), anchor: Anchor, content: &str) -> Markup {
     let anchor = match anchor {
         Anchor::Start => None,
         Anchor::Middle => Some("middle"),
@@ -155,7 +155,7 @@ pub(super) fn from_zero(most: f64, place: impl Fn(f64) -> f64, (top, bottom): (f
 }
 
 /// A tick without needless digits.
-pub(super) fn trim(value: f64) -> String {
+pub(crate) fn trim(value: f64) -> String {
     let text = sig3_or(value, "");
     if text.contains('.') {
         text.trim_end_matches('0').trim_end_matches('.').to_owned()

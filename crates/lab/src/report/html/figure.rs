@@ -26,7 +26,7 @@ pub(super) fn figure(figure: &Figure<'_>) -> Markup {
 }
 
 /// What stands around drawings; `class` says how they are laid out.
-pub(super) fn frame(figure: &Figure<'_>, class: &str, drawings: &Markup) -> Markup {
+pub(crate) fn frame(figure: &Figure<'_>, class: &str, drawings: &Markup) -> Markup {
     html! {
         figure id=(figure.id) {
             div class=(class) { "\n" (drawings) }

@@ -14,46 +14,54 @@ use crate::report::notes::{Notes, notes};
 use crate::report::tables::FLAGS;
 use crate::result::{Recommendation, ResultRow, RunResult};
 
-pub(super) const STYLE: &str = include_str!("style.css");
+const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
 /// `whole` is the run as it is in the file, for the page to carry.
 pub(super) fn render(report: &Report<'_>, whole: &RunResult) -> String {
-    // A browser reads CRLF as LF before it takes the hash.
-    let (style, script) = (STYLE.replace('\r', ""), SCRIPT.replace('\r', ""));
+    let script = SCRIPT.replace('\r', "");
     let (json, complete) = embed::result(whole);
     let sections: Vec<Section<'_>> = report.views.iter().flat_map(|view| sections(report, view)).collect();
+    let body = html! {
+        (top(report, &sections))
+        main {
+            @if let Some(found) = &report.run.reproduction { (published::section(found)) }
+            @if !report.run.recommendation.is_empty() { (recommendation(report)) }
+            @for section in &sections { (evidence(report, section)) }
+            section id="calm-section" {
+                h2 { "Was the machine calm?" }
+                @match strip::figure(report) {
+                    Some(figure) => { (figure) }
+                    None => { p.empty { "Not measured in this run." } }
+                }
+            }
+            section id="trust-section" { h2 { "Can I trust it?" } (trust::html(report)) }
+        }
+        (foot(report.run, complete))
+        script type="application/json" id="result" data-whole=(complete) { (PreEscaped(json)) }
+        script { (PreEscaped(&script)) }
+    };
+    let title = html! { "Sealway lab: " (Text(machine(&report.run.machine).0)) };
+    document(&title, &script, &body)
+}
+
+/// A whole document; `script` is the one that it may run.
+pub(super) fn document(title: &Markup, script: &str, body: &Markup) -> String {
+    // A browser reads CRLF as LF before it takes the hash.
+    let style = STYLE.replace('\r', "");
     let page = html! {
         (DOCTYPE) "\n"
         html lang="en-GB" {
             head {
                 meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(embed::policy(&style, &script));
+                meta http-equiv="Content-Security-Policy" content=(embed::policy(&style, script));
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
-                title { "Sealway lab: " (Text(machine(&report.run.machine).0)) }
+                title { (title) }
                 style { (PreEscaped(&style)) }
             }
-            body {
-                (top(report, &sections))
-                main {
-                    @if let Some(found) = &report.run.reproduction { (published::section(found)) }
-                    @if !report.run.recommendation.is_empty() { (recommendation(report)) }
-                    @for section in &sections { (evidence(report, section)) }
-                    section id="calm-section" {
-                        h2 { "Was the machine calm?" }
-                        @match strip::figure(report) {
-                            Some(figure) => { (figure) }
-                            None => { p.empty { "Not measured in this run." } }
-                        }
-                    }
-                    section id="trust-section" { h2 { "Can I trust it?" } (trust::html(report)) }
-                }
-                (foot(report.run, complete))
-                script type="application/json" id="result" data-whole=(complete) { (PreEscaped(json)) }
-                script { (PreEscaped(&script)) }
-            }
+            body { (body) }
         }
     };
     page.into_string()
@@ -218,9 +226,8 @@ fn legend(report: &Report<'_>) -> Markup {
     let absent = |name: &str| {
         report
             .run
-            .subjects
-            .iter()
-            .any(|s| s.name == name && !s.error.is_empty())
+            .subject(name)
+            .is_some_and(|subject| !subject.error.is_empty())
     };
     html! {
         ul.legend #legend {

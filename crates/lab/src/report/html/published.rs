@@ -47,47 +47,30 @@ fn sentences(title: &str, sentences: &[String]) -> Markup {
 }
 
 fn claims(found: &Reproduction) -> Listing {
-    let columns = [
-        ("claim", false),
-        ("source", true),
-        ("ratio of", false),
-        ("published", true),
-        ("subject", false),
-        ("metric", false),
-        ("measured", true),
-        ("from to", true),
-        ("verdict", false),
-        ("why", false),
-        ("note", false),
-    ];
-    let mut listing = Listing::new("Each claim is a ratio, and so is what was measured", &columns);
+    let columns = "claim, #source, ratio of, #published, subject, metric, #measured, #from to, verdict, why, note";
+    let mut listing = Listing::new("Each claim is a ratio, and so is what was measured", columns);
     for claim in &found.claims {
         for reading in &claim.readings {
-            let figures = match &reading.ratio {
-                Some(ratio) => {
-                    let [estimate, ends] = measured(claim, ratio);
-                    [
-                        Entry::number(estimate, ratio.estimate.get()),
-                        Entry::number(ends, ratio.low.get()),
-                    ]
-                }
-                None => [Entry::default(), Entry::default()],
-            };
-            let mut row = vec![
+            let [estimate, ends] = reading.ratio.as_ref().map_or_else(Default::default, |ratio| {
+                let [estimate, ends] = measured(claim, ratio);
+                [
+                    Entry::number(estimate, ratio.estimate.get()),
+                    Entry::number(ends, ratio.low.get()),
+                ]
+            });
+            listing.rows.push(vec![
                 Entry::text(&claim.text),
                 Entry::text(claim.source.to_string()),
                 Entry::text(format!("{} / {}", claim.over, claim.under)),
                 Entry::number(published(claim), claim.published),
                 Entry::text(&reading.subject),
                 Entry::text(&reading.metric),
-            ];
-            row.extend(figures);
-            row.extend([
+                estimate,
+                ends,
                 Entry::text(words(reading)),
                 Entry::text(&reading.why),
                 Entry::text(&claim.note),
             ]);
-            listing.rows.push(row);
         }
     }
     listing
@@ -95,18 +78,16 @@ fn claims(found: &Reproduction) -> Listing {
 
 fn order(ranking: &Ranking) -> Listing {
     let places = placed(ranking);
-    let titles: Vec<String> = places
-        .iter()
-        .map(|(subject, metric, _)| format!("{subject}, {metric}"))
+    let titles = places.iter().map(|(subject, metric, _)| format!("{subject}, {metric}"));
+    let titles: Vec<String> = std::iter::once(format!("published, {}", ranking.unit))
+        .chain(titles)
         .collect();
-    let unit = format!("published, {}", ranking.unit);
-    let mut columns = vec![("place", true), ("what", false), (unit.as_str(), true)];
-    columns.extend(titles.iter().map(|title| (title.as_str(), true)));
     let caption = format!(
         "{} [{}]: the published order, and places here; = is {TIES}",
         ranking.title, ranking.source
     );
-    let mut listing = Listing::new(&caption, &columns);
+    let mut listing = Listing::new(&caption, "#place, what");
+    listing.numbers(titles.iter().map(String::as_str));
     for (at, entry) in ranking.entries.iter().enumerate() {
         let mut row = vec![
             Entry::text(place(ranking, at)),
@@ -129,9 +110,8 @@ fn order(ranking: &Ranking) -> Listing {
 }
 
 fn busy(ranking: &Ranking) -> Listing {
-    let mut columns = vec![("what", false), ("subject", false)];
-    columns.extend(PROCESSES.map(|process| (process, true)));
-    let mut listing = Listing::new(LOADS, &columns);
+    let mut listing = Listing::new(LOADS, "what, subject");
+    listing.numbers(PROCESSES);
     for (entry, subject, processes) in loads(ranking) {
         let mut row = vec![Entry::text(entry), Entry::text(subject)];
         row.extend(processes.map(Entry::text));
@@ -141,14 +121,7 @@ fn busy(ranking: &Ranking) -> Listing {
 }
 
 fn sources(found: &Reproduction) -> Listing {
-    let columns = [
-        ("source", true),
-        ("what", false),
-        ("when", false),
-        ("where", false),
-        ("how", false),
-    ];
-    let mut listing = Listing::new("", &columns);
+    let mut listing = Listing::new("", "#source, what, when, where, how");
     for (number, source) in (1..).zip(&found.sources) {
         listing.rows.push(vec![
             Entry::text(format!("{number}")),

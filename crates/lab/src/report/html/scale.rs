@@ -62,7 +62,7 @@ impl Log {
 }
 
 /// Round values from `low` to `high`, about `wanted` of them.
-pub(super) fn linear_ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
+pub(crate) fn linear_ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
     let span = high - low;
     if !span.is_finite() || span <= 0.0 || wanted == 0 {
         return Vec::new();

@@ -103,7 +103,6 @@ pub(super) fn figure(report: &Report<'_>) -> Option<Markup> {
     }
     let figure = Figure {
         id: "strip".to_owned(),
-        drawings: Vec::new(),
         caption: format!(
             "{marked} of {} marked. Half of all windows lie within {:.1} % of their cell's median; {calm}",
             count(windows.len(), "window"),
@@ -111,7 +110,7 @@ pub(super) fn figure(report: &Report<'_>) -> Option<Markup> {
         ),
         reading,
         listing: listing(windows),
-        folded: None,
+        ..Figure::default()
     };
     Some(frame(&figure, "wide", &html! { div.scroll tabindex="0" { (drawing) } }))
 }
@@ -207,16 +206,8 @@ fn tip(dot: &Dot<'_>) -> String {
 
 /// The marked windows; all of them are in the result file.
 fn listing(windows: &[Window]) -> Listing {
-    let columns = [
-        ("subject", false),
-        ("case", false),
-        ("round", true),
-        ("at", true),
-        ("stolen", true),
-        ("preempted", true),
-        ("marks", false),
-    ];
-    let mut listing = Listing::new("Marked windows (the result file has all)", &columns);
+    let columns = "subject, case, #round, #at, #stolen, #preempted, marks";
+    let mut listing = Listing::new("Marked windows (the result file has all)", columns);
     for window in windows.iter().filter(|window| !window.marks.is_empty()).take(500) {
         listing.rows.push(vec![
             Entry::text(&window.subject),

@@ -45,12 +45,11 @@ pub(super) fn html(report: &Report<'_>) -> Markup {
 }
 
 fn warnings(warnings: &[Warning]) -> Listing {
-    let mut listing = Listing::new("", &[("code", false), ("where", false), ("what", false)]);
+    let mut listing = Listing::new("", "code, where, what");
     for warning in warnings {
-        let place = if warning.place.is_empty() {
-            "the whole run"
-        } else {
-            &warning.place
+        let place = match warning.place.as_str() {
+            "" => "the whole run",
+            place => place,
         };
         listing.rows.push(vec![
             Entry::text(&warning.code),
@@ -62,52 +61,36 @@ fn warnings(warnings: &[Warning]) -> Listing {
 }
 
 fn verification(rows: &[ResultRow]) -> String {
-    let some = rows.iter().filter(|row| row.verified.contains("sampled")).count();
-    let full = rows.iter().filter(|row| row.verified.starts_with("full")).count();
+    let count = |is: fn(&str) -> bool| rows.iter().filter(|row| is(&row.verified)).count();
+    let some = count(|how| how.contains("sampled"));
     // Some are compared in full before and after a window, and sampled in it.
-    let full = full
-        - rows
-            .iter()
-            .filter(|row| row.verified.starts_with("full, sampled"))
-            .count();
-    let own = rows.iter().filter(|row| row.verified == "self").count();
+    let full = count(|how| how.starts_with("full")) - count(|how| how.starts_with("full, sampled"));
+    let open = count(|how| how.ends_with("unauthenticated"));
+    let own = count(|how| how == "self");
     let rest = rows.len() - full - own - some;
     let mut text = format!(
         "{full} of {}: every timed output was compared with an independent computation.",
         format::count(rows.len(), "row")
     );
-    if some > 0 {
-        text.push_str(&format!(" {some}: some of the outputs were compared, in turn."));
-    }
-    let open = rows
-        .iter()
-        .filter(|row| row.verified.ends_with("unauthenticated"))
-        .count();
-    if open > 0 {
-        text.push_str(&format!(
-            " Of these, {open}: the stack has nothing that would notice a change on the wire."
-        ));
-    }
-    if own > 0 {
-        text.push_str(&format!(" {own}: the peer counted for itself, nothing was compared."));
-    }
-    if rest > 0 {
-        text.push_str(&format!(" {rest}: no verification is recorded; do not rely on them."));
+    for (rows, before, words) in [
+        (some, "", "some of the outputs were compared, in turn"),
+        (
+            open,
+            "Of these, ",
+            "the stack has nothing that would notice a change on the wire",
+        ),
+        (own, "", "the peer counted for itself, nothing was compared"),
+        (rest, "", "no verification is recorded; do not rely on them"),
+    ] {
+        if rows > 0 {
+            text.push_str(&format!(" {before}{rows}: {words}."));
+        }
     }
     text
 }
 
 fn subjects(subjects: &[Subject]) -> Listing {
-    let columns = [
-        ("subject", false),
-        ("version", false),
-        ("kind", false),
-        ("set-up", false),
-        ("differs", false),
-        ("commands", false),
-        ("took part", false),
-    ];
-    let mut table = Listing::new("", &columns);
+    let mut table = Listing::new("", "subject, version, kind, set-up, differs, commands, took part");
     for subject in subjects {
         let commands: Vec<String> = subject
             .role_argv
@@ -136,17 +119,17 @@ fn subjects(subjects: &[Subject]) -> Listing {
 }
 
 fn machine(machine: &Machine) -> Listing {
-    let mut rows = vec![
-        ("CPU".to_owned(), machine.cpu.clone()),
-        ("CPUs allowed".to_owned(), machine.cores.to_string()),
-        ("CPU features".to_owned(), machine.flags.join(" ")),
-        ("architecture".to_owned(), machine.arch.clone()),
-        ("memory".to_owned(), format::memory(machine.memory)),
-        ("kernel".to_owned(), machine.kernel.clone()),
-        ("machine key".to_owned(), machine.key.clone()),
+    let rows = [
+        ("CPU", machine.cpu.clone()),
+        ("CPUs allowed", machine.cores.to_string()),
+        ("CPU features", machine.flags.join(" ")),
+        ("architecture", machine.arch.clone()),
+        ("memory", format::memory(machine.memory)),
+        ("kernel", machine.kernel.clone()),
+        ("machine key", machine.key.clone()),
     ];
-    rows.extend(machine.facts.iter().map(|(name, value)| (name.clone(), fact(value))));
-    Listing::pairs(rows)
+    let facts = machine.facts.iter().map(|(name, value)| (name.as_str(), fact(value)));
+    Listing::pairs(rows.into_iter().chain(facts))
 }
 
 fn fact(value: &Value) -> String {
@@ -160,54 +143,32 @@ fn fact(value: &Value) -> String {
 }
 
 fn about(run: &RunResult) -> Listing {
-    Listing::pairs(vec![
-        ("run".to_owned(), run.run.clone()),
-        ("started".to_owned(), run.started.clone()),
-        ("ended".to_owned(), run.ended.clone()),
-        (
-            "complete".to_owned(),
-            if run.complete {
-                "yes"
-            } else {
-                "no: stopped before its end"
-            }
-            .to_owned(),
-        ),
-        ("sealway".to_owned(), run.sealway.clone()),
-        ("profile".to_owned(), run.profile.clone()),
-        ("rounds".to_owned(), rounds(run)),
-        (
-            "link".to_owned(),
-            run.link
-                .as_ref()
-                .map_or_else(|| "none".to_owned(), |link| format!("{}, {}", link.asked, link.line())),
-        ),
-        ("seed".to_owned(), run.seed.clone()),
-        ("command".to_owned(), format::command(&run.command)),
-        ("result schema".to_owned(), run.schema.to_string()),
+    let complete = if run.complete {
+        "yes"
+    } else {
+        "no: stopped before its end"
+    };
+    let link = run.link.as_ref().map(|link| format!("{}, {}", link.asked, link.line()));
+    Listing::pairs([
+        ("run", run.run.clone()),
+        ("started", run.started.clone()),
+        ("ended", run.ended.clone()),
+        ("complete", complete.to_owned()),
+        ("sealway", run.sealway.clone()),
+        ("profile", run.profile.clone()),
+        ("rounds", rounds(run)),
+        ("link", link.unwrap_or_else(|| "none".to_owned())),
+        ("seed", run.seed.clone()),
+        ("command", format::command(&run.command)),
+        ("result schema", run.schema.to_string()),
     ])
 }
 
 /// Every row, of every workload, as it is in the file.
 fn all(rows: &[ResultRow]) -> Listing {
-    let columns = [
-        ("subject", false),
-        ("workload", false),
-        ("case", false),
-        ("metric", false),
-        ("median", true),
-        ("from to", true),
-        ("unit", false),
-        ("rounds", true),
-        ("ratio", true),
-        ("ratio from to", true),
-        ("to", false),
-        ("verdict", false),
-        ("marks", false),
-    ];
     let mut table = Listing::new(
         "Medians over rounds, percentiles over the samples of all rounds; ratios above 1 are better, whichever way a metric counts",
-        &columns,
+        "subject, workload, case, metric, #median, #from to, unit, #rounds, #ratio, #ratio from to, to, verdict, marks",
     );
     for row in rows {
         let mut entries = vec![

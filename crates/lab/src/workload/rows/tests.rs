@@ -1,6 +1,5 @@
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::*;
@@ -38,21 +37,11 @@ fn add(outcome: &mut Outcome, cell: usize, round: u32, exchanges: u64, us: u64, 
     (1..exchanges).for_each(|_| latency.record(us * 1000));
     latency.record(longest_us * 1000);
     outcome.windows.push(Window {
-        workload: "requests".to_owned(),
-        case: Case::new(),
-        subject: String::new(),
         round,
         order: u32::try_from(outcome.windows.len()).unwrap(),
-        t: 0.0,
         wall_s: 1.0,
-        cpu_s: 0.0,
-        bytes: 0,
         ops: exchanges,
-        figures: BTreeMap::new(),
-        canary: Vec::new(),
-        steal: 0.0,
-        preempted: 0,
-        marks: Vec::new(),
+        ..Window::default()
     });
     outcome.cells.push(cell);
     outcome.tails.push(vec![("latency", latency.tail())]);
@@ -144,14 +133,10 @@ fn who_may_not_be_ranked_neither_wins_nor_is_the_reference() {
     let rows = Table::new(&cells, scheme(), Profile::Standard).rows(&outcome);
     assert_eq!(named(&rows, "wild", "rate").flags, ["unusable"]);
     let ratio = |subject: &str| named(&rows, subject, "rate").ratio.clone().unwrap();
-    assert_eq!(
-        (ratio("sealway").to.as_str(), ratio("sealway").verdict.as_str()),
-        ("steady", "faster")
-    );
-    assert_eq!(
-        (ratio("wild").to.as_str(), ratio("wild").verdict.as_str()),
-        ("steady", "unknown")
-    );
+    assert_eq!(ratio("sealway").to.as_str(), "steady");
+    assert_eq!(ratio("sealway").verdict.as_str(), "faster");
+    assert_eq!(ratio("wild").to.as_str(), "steady");
+    assert_eq!(ratio("wild").verdict.as_str(), "unknown");
 
     // One that the user brought along is a peer as well.
     let brought = Scheme {
@@ -187,15 +172,10 @@ fn energy_has_rows_where_windows_have_it() {
     }
     let found = rows(&outcome);
     let row = named(&found, "sealway", "energy_per_op");
-    assert_eq!(
-        (
-            row.median.get(),
-            row.unit.as_str(),
-            row.better.as_str(),
-            row.method.as_str()
-        ),
-        (0.0025, "J/op", "lower", "E")
-    );
+    assert_eq!(row.median.get(), 0.0025);
+    assert_eq!(row.unit.as_str(), "J/op");
+    assert_eq!(row.better.as_str(), "lower");
+    assert_eq!(row.method.as_str(), "E");
     assert!(row.ratio.is_none());
     // It is shared out over what the case is about.
     let over = |first: Metric| metric::energy(&[first]).map(|metric| metric.name);
