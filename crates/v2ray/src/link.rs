@@ -125,7 +125,7 @@ pub struct Link {
     /// The security layer (`security`, `tls`): `none`, `tls` or `reality`. The default is `tls` for Trojan and `none` for
     /// the others.
     pub security: String,
-    /// Everything else, by its name in the URI form, without empty values: `flow`; `sni`, `alpn`, `fp`, `ech`, `pcs`,
+    /// Everything else, by its name in the URI form, without empty values: `flow`; `sni`, `alpn`, `fp`, `ech`, `pcs`, `vcn`,
     /// `allowInsecure` for TLS; `pbk`, `sid`, `spx`, `pqv` for REALITY; `headerType`, `host`, `path`, `seed`,
     /// `serviceName`, `mode`, `authority`, `extra`, `fm` for transports. Names that are not known are kept too.
     pub parameters: BTreeMap<String, String>,

@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
 
+use super::context::quoted;
 use super::outbound::Outbound;
 use super::protocol::{shadowsocks, trojan, vless, vmess};
 use super::read_outbound;
@@ -13,10 +14,15 @@ use super::reality::{ClientReality, Reality};
 use super::sockopt::{DomainStrategy, Sockopt};
 use super::tls::{Tls, TlsVersion};
 use super::transport::{EarlyData, Front, Grpc, Transport, Upgrade};
+use crate::Address;
 use crate::http::front;
 use crate::link::{Credential, Link, LinkError, Made, Scheme};
-use crate::problem::Problem;
+use crate::problem::{Problem, Severity};
 use crate::text::hex;
+
+/// The parameters of a link that an outbound is made of.
+const READ: &str = "flow sni alpn fp ech pcs vcn allowInsecure pbk sid spx pqv \
+    headerType host path seed serviceName mode authority extra fm plugin";
 
 impl Link {
     /// The outbound as it stands in a configuration, with the link's name as its tag.
@@ -49,10 +55,44 @@ impl Link {
     /// # Errors
     /// [`LinkError::Outbound`] if the link asks for something that is wrong or not supported yet.
     pub fn to_outbound(&self) -> Result<(Outbound, Vec<Problem>), LinkError> {
-        let (outbound, problems) = read_outbound(&self.to_json().to_string());
+        let (outbound, mut problems) = read_outbound(&self.to_json().to_string());
         match outbound {
-            Some(outbound) => Ok((outbound, problems)),
-            None => Err(LinkError::Outbound(problems)),
+            Some(outbound) => {
+                problems.extend(self.unread());
+                Ok((outbound, problems))
+            }
+            None => {
+                problems.retain(|problem| problem.severity == Severity::Error);
+                Err(LinkError::Outbound(problems))
+            }
+        }
+    }
+
+    /// Tells of what the link says and no outbound is made of.
+    fn unread(&self) -> Option<Problem> {
+        let names = self
+            .parameters
+            .keys()
+            .filter(|name| !READ.split(' ').any(|read| read == *name));
+        let names: Vec<String> = names.take(8).map(|name| quoted(name)).collect();
+        (!names.is_empty()).then(|| Problem {
+            severity: Severity::Warning,
+            file: "link".to_owned(),
+            line: 1,
+            column: 1,
+            path: String::new(),
+            text: format!("the link says {}, which nothing reads", names.join(", ")),
+            hint: String::new(),
+        })
+    }
+
+    /// The name for TLS: `sni`, or else, as programs that make links take it, the name that the request to the server has.
+    fn server_name(&self) -> &str {
+        let host = if self.network == "grpc" { "authority" } else { "host" };
+        let is_name = |host: &&str| matches!(Address::parse(host), Ok(Address::Domain(_)));
+        match self.parameter("sni") {
+            "" => self.list(host).into_iter().find(is_name).unwrap_or_default(),
+            name => name,
         }
     }
 
@@ -115,12 +155,15 @@ impl Link {
         match self.security.as_str() {
             "tls" => {
                 let mut tls = given(&[
-                    ("serverName", "sni"),
                     ("alpn", "alpn"),
                     ("fingerprint", "fp"),
                     ("echConfigList", "ech"),
                     ("pinnedPeerCertSha256", "pcs"),
+                    ("verifyPeerCertByName", "vcn"),
                 ]);
+                if !self.server_name().is_empty() {
+                    tls.insert("serverName".into(), self.server_name().into());
+                }
                 if self.parameter("allowInsecure") == "1" {
                     tls.insert("allowInsecure".into(), true.into());
                 }
@@ -282,11 +325,16 @@ impl Link {
     fn take_tls(&mut self, tls: &Tls, left_out: &mut Vec<&'static str>) {
         self.security = "tls".to_owned();
         self.set_parameter("sni", tls.server_name.clone().unwrap_or_default());
+        // Readers would take the name that the request has.
+        if tls.server_name.is_none() && !self.server_name().is_empty() {
+            self.set_parameter("sni", self.address.to_string());
+        }
         self.set_parameter("alpn", tls.alpn.join(","));
         self.set_parameter("fp", tls.fingerprint.clone());
         self.set_parameter("allowInsecure", if tls.allow_insecure { "1" } else { "" });
         let pins: Vec<String> = tls.pinned_certificates.iter().map(|pin| hex(pin)).collect();
         self.set_parameter("pcs", pins.join(","));
+        self.set_parameter("vcn", tls.verify_names.join(","));
         let versions = (tls.min_version, tls.max_version) != (TlsVersion::V12, TlsVersion::V13);
         for (set, key) in [
             (versions, "minVersion and maxVersion"),
@@ -300,7 +348,6 @@ impl Link {
                 !tls.pinned_public_keys.is_empty(),
                 "pinnedPeerCertificatePublicKeySha256",
             ),
-            (!tls.verify_names.is_empty(), "verifyPeerCertByName"),
             (tls.key_log.is_some(), "masterKeyLog"),
         ] {
             if set {

@@ -95,7 +95,13 @@ pub(super) fn read(rest: &str) -> Result<Link, LinkError> {
     );
     link.form = Form::Json;
     link.name = field("ps");
-    link.set_words(field("net").trim(), field("tls").trim());
+    // Some programs write whether, not which.
+    let security = match field("tls").trim() {
+        "1" | "true" => "tls".to_owned(),
+        "0" | "false" => "none".to_owned(),
+        word => word.to_owned(),
+    };
+    link.set_words(field("net").trim(), &security);
     let sealed = field("scy");
     link.encryption = if sealed.is_empty() {
         default_encryption(scheme).to_owned()

@@ -19,7 +19,8 @@ pub(super) fn read(rest: &str) -> Result<Link, LinkError> {
             let Some((user, server)) = whole.rsplit_once('@') else {
                 return Err(LinkError::part("the body", "an \"@\" stands in front of the host"));
             };
-            (user.to_owned(), server)
+            // Some programs put the mark of a query in that they have nothing for.
+            (user.to_owned(), server.strip_suffix('?').unwrap_or(server))
         }
     };
     let Some((method, password)) = user.split_once(':') else {
@@ -136,6 +137,8 @@ mod tests {
             says(&old),
             wants("aes-256-gcm", "p@ss:w/rd", "2001:db8::1:8888", "Example")
         );
+        let marked = format!("ss://{}#x", STANDARD.encode("aes-256-gcm:p@a.example:8888?"));
+        assert_eq!(says(&marked), wants("aes-256-gcm", "p", "a.example:8888", "x"));
         let link = Link::parse("ss://YWVzLTEyOC1nY206dGVzdA@a.b:1/?plugin=obfs-local%3Bobfs%3Dhttp").unwrap();
         let refused = link.to_outbound().unwrap_err().to_string();
         assert!(refused.contains(".plugin: ") && refused.contains("SIP003"), "{refused}");

@@ -369,6 +369,92 @@ fn a_flow_goes_there_and_back() {
     }
 }
 
+/// Of the outbound: the transport, the path, and the name for TLS.
+fn carried(text: &str) -> (&'static str, String, Option<String>) {
+    let (outbound, problems) = parse(text).to_outbound().unwrap();
+    assert_eq!(problems, [], "{text}");
+    let (kind, path) = match outbound.stream.transport {
+        Transport::Raw => ("raw", String::new()),
+        Transport::WebSocket(upgrade) => ("ws", upgrade.path),
+        other => panic!("{other:?}"),
+    };
+    (kind, path, outbound.stream.tls.and_then(|tls| tls.server_name))
+}
+
+#[test]
+fn without_sni_the_name_of_the_request_is_asked_for() {
+    let at = |query: &str| carried(&format!("vless://{ID}@192.0.2.1:443?type=ws&security=tls{query}")).2;
+    assert_eq!(at("&host=h.example&sni=s.example").as_deref(), Some("s.example"));
+    assert_eq!(at("&host=h.example").as_deref(), Some("h.example"));
+    assert_eq!(at("&host=192.0.2.7"), None);
+    assert_eq!(at(""), None);
+    // So an outbound that dials another name than it asks for says both.
+    let text = format!(
+        r#"{{"protocol":"vless","settings":{{"address":"a.example","port":1,"id":"{ID}","encryption":"none"}},
+            "streamSettings":{{"network":"ws","security":"tls","wsSettings":{{"host":"h.example"}}}}}}"#
+    );
+    let (outbound, _) = crate::config::read_outbound(&text);
+    let made = Link::from_outbound(&outbound.unwrap()).unwrap().link;
+    assert_eq!(
+        (made.parameter("host"), made.parameter("sni")),
+        ("h.example", "a.example")
+    );
+}
+
+#[test]
+fn whether_there_is_tls_may_be_yes_or_no() {
+    for (word, wanted) in [
+        ("true", "tls"),
+        ("\"1\"", "tls"),
+        ("false", "none"),
+        ("0", "none"),
+        ("\"\"", "none"),
+        ("\"tls\"", "tls"),
+    ] {
+        let json = format!(r#"{{"add":"a","port":1,"id":"{ID}","tls":{word}}}"#);
+        let link = parse(&format!("vmess://{}", STANDARD.encode(json)));
+        assert_eq!(link.security, wanted, "{word}");
+    }
+}
+
+#[test]
+fn older_words_of_trojan_links() {
+    let link = "trojan://p@192.0.2.1:443?ws=1&wspath=%2Fa&peer=s.example";
+    assert_eq!(carried(link), ("ws", "/a".to_owned(), Some("s.example".to_owned())));
+    assert_eq!(
+        parse(link).to_string(),
+        "trojan://p@192.0.2.1:443?type=ws&security=tls&path=%2Fa&sni=s.example"
+    );
+    // What stands there in today's words counts.
+    let both = "trojan://p@a:1?type=tcp&ws=1&sni=s.example&peer=x.example";
+    let (outbound, problems) = parse(both).to_outbound().unwrap();
+    assert_eq!(outbound.stream.tls.unwrap().server_name.as_deref(), Some("s.example"));
+    assert_eq!(problems[0].text, "the link says \"ws\", which nothing reads");
+}
+
+#[test]
+fn names_to_verify_go_there_and_back() {
+    let link = parse(&format!(
+        "vless://{ID}@a:1?security=tls&sni=s.example&vcn=b.example,c.example"
+    ));
+    let (outbound, _) = link.to_outbound().unwrap();
+    assert_eq!(
+        outbound.stream.tls.as_ref().unwrap().verify_names,
+        ["b.example", "c.example"]
+    );
+    let made = Link::from_outbound(&outbound).unwrap();
+    assert_eq!((made.link, made.left_out), (link, vec![]));
+}
+
+#[test]
+fn only_what_is_wrong_with_a_link_is_its_error() {
+    let error = parse(&format!("vless://{ID}@a:1?security=tls&fp=chrome&ech=x"))
+        .to_outbound()
+        .unwrap_err();
+    assert!(error.to_string().contains("encrypted client hello"), "{error}");
+    assert!(!error.to_string().contains("fingerprint"), "{error}");
+}
+
 #[test]
 fn what_no_link_can_say_is_listed() {
     let text = format!(

@@ -87,8 +87,26 @@ pub(super) fn read_rest(
     } else if !link.parameter("allowInsecure").is_empty() {
         link.set_parameter("allowInsecure", "1");
     }
+    if scheme == Scheme::Trojan {
+        take_older_words(&mut link, &mut network);
+    }
     link.set_words(&network, &security);
     Ok(link)
+}
+
+/// Puts the words that Trojan links had before VLESS links were there in the place of those that say the same now.
+fn take_older_words(link: &mut Link, network: &mut String) {
+    if network.is_empty() && matches!(link.parameter("ws"), "1" | "true") {
+        "ws".clone_into(network);
+        link.set_parameter("ws", "");
+    }
+    for (older, name) in [("wspath", "path"), ("peer", "sni")] {
+        if let Some(text) = link.parameters.remove(older)
+            && link.parameter(name).is_empty()
+        {
+            link.set_parameter(name, text);
+        }
+    }
 }
 
 /// A text as it stands in a link.

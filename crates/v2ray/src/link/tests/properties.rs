@@ -116,7 +116,9 @@ proptest! {
             link.set_parameter("host", host);
         }
         if tls {
-            link.set_parameter("sni", sni);
+            // Where it is missing, the name that the request has stands for it.
+            let name = if sni.is_empty() { link.parameter("host").to_owned() } else { sni };
+            link.set_parameter("sni", name);
             link.set_parameter("pcs", pin.unwrap_or_default());
             link.set_parameter("allowInsecure", if insecure { "1" } else { "" });
             link.set_parameter("alpn", if alpn { "h2,http/1.1" } else { "" });
