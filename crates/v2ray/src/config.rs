@@ -13,6 +13,7 @@ mod dest;
 mod dns;
 mod duration;
 mod endpoint;
+mod foreign;
 mod inbound;
 mod limits;
 mod locate;
@@ -122,7 +123,10 @@ object! {
     }
     other {
         LaterWarning "geodata": "fetching geo files (`geodata`); fetch them with another program, and SIGHUP loads them again";
+        LaterWarning "multiObservatory": "several observers (`multiObservatory`); one is `observatory` or `burstObservatory`";
+        LaterWarning "browserForwarder": "dialling by a browser (`browserForwarder`)";
         Accepted "version": "";
+        Accepted "remarks": "It is a name for the reader.";
         Gone "inbound": "write `inbounds`, a list of objects";
         Gone "inboundDetour": "write its objects into `inbounds`";
         Gone "outbound": "write `outbounds`, a list of objects";
@@ -257,7 +261,14 @@ pub fn load(files: &[File<'_>], options: &Options<'_>) -> Loaded {
     let mut cx = Cx::new(Settings::TABLE, &names, options.strict, options.env);
     let whole = merge::all(files, &mut cx);
     let (config, draft) = match whole {
-        Some(value) if cx.errors() == 0 => decode(value, &mut cx),
+        Some(value) if cx.errors() == 0 => match foreign::told(&value) {
+            // What else there is to say would be about keys that are right where they come from.
+            Some((text, hint)) => {
+                cx.error(value.at, text, hint);
+                (None, Draft::default())
+            }
+            None => decode(value, &mut cx),
+        },
         _ => (None, Draft::default()),
     };
     let config = config.filter(|_| cx.errors() == 0);

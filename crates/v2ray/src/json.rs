@@ -113,7 +113,7 @@ pub(crate) fn read(bytes: &[u8], file: u16) -> Result<Document, SyntaxError> {
     if reader.peek().is_some() {
         return Err(reader.fault(
             "there is more text after the end of the configuration".into(),
-            "look for a brace too many before it",
+            "look for a brace too many before it; a file holds one configuration",
         ));
     }
     Ok(Document {

@@ -23,6 +23,13 @@ pub(crate) struct Tags {
     pub(crate) balancers: HashMap<String, usize>,
 }
 
+impl Tags {
+    /// Whether connections or queries of DNS come by this tag.
+    pub(crate) fn is_inbound(&self, tag: &str) -> bool {
+        self.inbounds.contains_key(tag) || self.queries.iter().any(|query| query == tag)
+    }
+}
+
 /// The state of a reading.
 pub(crate) struct Cx<'a> {
     /// The table of the whole file, for telling where a key belongs that stands in the wrong object.

@@ -55,7 +55,7 @@ words! {
         /// They are not.
         Disabled = "disabled";
         /// They are, unless the condition of another server fits.
-        DisabledIfAnyMatch = "disabledIfAnyMatch" | "disabled-if-any-match";
+        DisabledIfAnyMatch = "disabledIfAnyMatch" | "disabled_if_any_match" | "disabled-if-any-match";
     }
 }
 

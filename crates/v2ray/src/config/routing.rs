@@ -75,6 +75,7 @@ object! {
         LaterWarning "webhook": "telling somebody by HTTP that a rule decided (`webhook`)";
         Accepted "type": "It could only be \"field\".";
         Accepted "domainMatcher": "";
+        Accepted "remarks": "It is a name for the reader.";
     }
 }
 
@@ -177,7 +178,21 @@ impl Decode for Rule {
             }
             _ => ("balancer", cx.tags.balancers.contains_key(tag.as_str())),
         };
-        if !known && cx.is_full() {
+        // Nothing comes by an inbound that is not there. If one is added while the program runs, who comes by it is refused.
+        let inbounds = s.inbound_tags.0.as_ref().filter(|tags| !tags.is_empty());
+        let idle = key == "outboundTag" && inbounds.is_some_and(|tags| !tags.iter().any(|tag| cx.tags.is_inbound(tag)));
+        if !known && idle {
+            let text = format!(
+                "no outbound has the tag {}, and no inbound one of the rule's",
+                quoted(&tag)
+            );
+            cx.warn_in(
+                key,
+                tag.at,
+                text,
+                "the rule leads nobody anywhere: correct its tags, or take it out",
+            );
+        } else if !known && cx.is_full() {
             cx.error(tag.at, "", "");
         } else if !known {
             let text = format!("no {kind} has the tag {}", quoted(&tag));
@@ -188,8 +203,7 @@ impl Decode for Rule {
             cx.error_in(key, tag.at, text, hint);
         }
         for name in s.inbound_tags.0.iter().flat_map(|tags| &tags.0) {
-            let known = cx.tags.inbounds.contains_key(name.as_str()) || cx.tags.queries.contains(&name.value);
-            if !known && !cx.is_full() {
+            if !cx.tags.is_inbound(name) && !cx.is_full() {
                 let text = format!("no inbound has the tag {}", quoted(name));
                 let hint = near_tag(name, cx.tags.inbounds.keys());
                 cx.warn_in("inboundTag", name.at, text, hint);
@@ -215,7 +229,7 @@ impl Decode for Rule {
             to: to(tag.value),
             at,
         };
-        if !known {
+        if !known && !idle {
             return None;
         }
         if rule.is_without_condition() && !failed {

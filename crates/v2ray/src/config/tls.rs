@@ -120,10 +120,13 @@ object! {
     other {
         LaterError "echServerKeys": "encrypted client hello (`echServerKeys`)";
         LaterError "echConfigList": "encrypted client hello (`echConfigList`)";
+        LaterError "echConfig": "encrypted client hello (`echConfig`)";
+        LaterError "echDohServer": "encrypted client hello (`echDohServer`)";
         LaterError "echForceQuery": "encrypted client hello (`echForceQuery`)";
         LaterError "echSockopt": "encrypted client hello (`echSockopt`)";
         Accepted "show": "";
         Accepted "preferServerCipherSuites": "";
+        Accepted "disableSessionResumption": "None are resumed anyway, unless `enableSessionResumption` is set.";
     }
 }
 

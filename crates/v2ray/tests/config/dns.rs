@@ -102,7 +102,7 @@ fn servers_in_every_form() {
 fn what_is_written_for_all_servers_holds_where_one_says_nothing() {
     let dns = dns(
         r#""clientIp": "192.0.2.1", "tag": "all", "queryStrategy": "UseIPv4", "cacheStrategy": "disabled", "serveStale": true,
-        "serveExpiredTTL": 7, "fallbackStrategy": "disabled-if-any-match", "servers": ["1.1.1.1", {"address": "1.1.1.1",
+        "serveExpiredTTL": 7, "fallbackStrategy": "disabled_if_any_match", "servers": ["1.1.1.1", {"address": "1.1.1.1",
         "clientIp": "192.0.2.2", "tag": "one", "queryStrategy": "use_sys", "disableCache": false, "serveStale": false,
         "serveExpiredTTL": 0, "timeoutMs": 9, "cacheStrategy": "disabled", "skipFallback": true, "finalQuery": true, "domains": ["domain:a", "b"],
         "expectIPs": ["*", "10.0.0.0/8"], "unexpectedIPs": "geoip:private"}]"#,

@@ -10,6 +10,7 @@ mod geo;
 mod guards;
 mod hostile;
 mod metrics;
+mod moving;
 mod problems;
 mod reality_links;
 mod refusals;

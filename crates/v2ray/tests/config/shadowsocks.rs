@@ -30,8 +30,7 @@ fn one_user() {
     assert_eq!((users[0].email.as_str(), users[0].level, users.len()), ("A@b", 3, 1));
     // The cores take streams only, unless more is asked for, but for the methods of 2022.
     assert_eq!((one.networks.tcp, one.networks.udp, one.once), (true, false, true));
-    let both =
-        read_good(r#"{"method":"chacha20-poly1305","password":"p","network":"tcp,udp","ivCheck":false,"clients":[]}"#);
+    let both = read_good(r#"{"method":"chacha20-poly1305","password":"p","network":"tcp,udp","ivCheck":false}"#);
     assert_eq!((both.networks.tcp, both.networks.udp, both.once), (true, true, false));
     let modern = read_good(&format!(
         r#"{{"method":"2022-blake3-chacha20-poly1305","password":"{K32}"}}"#
@@ -42,6 +41,31 @@ fn one_user() {
         r#"{{"method":"2022-blake3-aes-256-gcm","password":"{K32}","network":"udp"}}"#
     ));
     assert_eq!((only.networks.tcp, only.networks.udp), (false, true));
+}
+
+/// Panels begin with it, and Xray takes it.
+#[test]
+fn an_empty_list_is_nobody() {
+    for text in [
+        r#"{"clients":[],"network":"tcp,udp"}"#,
+        r#"{"method":"aes-128-gcm","users":[]}"#,
+    ] {
+        assert_eq!(read_good(text).users, ShadowsocksUsers::Classic(Vec::new()), "{text}");
+    }
+    // Nor does the inbound's password let anybody in.
+    let loaded = read(&settings(r#"{"method":"aes-128-gcm","password":"p","clients":[]}"#));
+    assert!(
+        told(&loaded)[0].contains("settings.password: beside `clients` it does nothing"),
+        "{:?}",
+        told(&loaded)
+    );
+    let InboundProtocol::Shadowsocks(nobody) = loaded.config.unwrap().inbounds.remove(0).protocol else {
+        panic!()
+    };
+    assert_eq!(nobody.users, ShadowsocksUsers::Classic(Vec::new()));
+    // With a method of 2022 it is the one user's.
+    let text = format!(r#"{{"method":"2022-blake3-aes-128-gcm","password":"{K16}","clients":[]}}"#);
+    assert!(matches!(read_good(&text).users, ShadowsocksUsers::One(_)));
 }
 
 #[test]

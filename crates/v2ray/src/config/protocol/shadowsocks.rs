@@ -74,8 +74,8 @@ object! {
         /// What to accept. Absent: `tcp` with the methods of 2017, `tcp,udp` with those of 2022. Datagrams come to the same port
         /// as they are, whatever carries the streams.
         networks: Option<Networks> = "network";
-        /// Users.
-        users: Part<Vec<ShadowsocksUserSettings>> = "clients" | "users";
+        /// Users. With the methods of 2017 an empty list is nobody, until the management API adds somebody.
+        users: Option<Part<Vec<ShadowsocksUserSettings>>> = "clients" | "users";
         /// With the methods of 2017: refuse requests that came before, as far as they are remembered. Those of 2022 always do.
         once: bool = "ivCheck", default "true";
     }
@@ -119,10 +119,12 @@ impl FromKeys for ShadowsocksInbound {
     type Keys = ShadowsocksSettings;
 
     fn from_keys(s: ShadowsocksSettings, at: Position, cx: &mut Cx<'_>) -> Option<Self> {
-        let list = s.users.0?;
+        let listed = s.users.is_some();
+        let list = s.users.unwrap_or_default().0?;
         let method = s.method.as_ref().map(|word| word.value);
         let modern = method.is_some_and(Method::is_2022);
-        let alone = list.is_empty();
+        // Panels begin with an empty list. With a method of 2022 whoever has the inbound's key is let in then, as Xray does it.
+        let alone = list.is_empty() && (modern || !listed);
         // Users of 2017 may have all of it themselves.
         let own = match (method, &s.password) {
             (Some(method), Some(password)) if alone || modern => Some(key(method, password, cx)?),

@@ -121,9 +121,8 @@ impl FromKeys for VlessInbound {
     type Keys = VlessSettings;
 
     fn from_keys(s: VlessSettings, at: Position, cx: &mut Cx<'_>) -> Option<Self> {
-        if let Some(decryption) = s.decryption.0 {
-            check_encryption("decryption", decryption.as_ref(), at, cx);
-        }
+        let decryption = s.decryption.0;
+        let seals = decryption.is_some_and(|word| check_encryption("decryption", word.as_ref(), at, cx));
         if let Some(fallbacks) = &s.fallbacks.0 {
             cx.within("fallbacks", |cx| fallback::check(fallbacks, cx));
         }
@@ -156,7 +155,8 @@ impl FromKeys for VlessInbound {
                 .map(|(user, (flow, seed))| VlessUser { user, flow, seed })
                 .collect(),
             fallbacks: s.fallbacks.0?.into_iter().map(|fallback| fallback.value.0).collect(),
-            flow,
+            // It needs no TLS around it where VLESS itself seals.
+            flow: flow.filter(|_| !seals),
         })
     }
 }
@@ -300,7 +300,7 @@ impl Decode for VlessOutbound {
         let (server, user) = one_user(s.servers, true, at, cx)?;
         let user = user?;
         check_level("level", user.level, cx);
-        check_encryption("encryption", user.encryption.as_ref(), at, cx);
+        let seals = check_encryption("encryption", user.encryption.as_ref(), at, cx);
         if user.ready.value > MAX_READY {
             let text = format!("{} connections at once are too many to keep ready", user.ready.value);
             cx.error_in("testpre", user.ready.at, text, format!("at most {MAX_READY} are kept"));
@@ -315,6 +315,10 @@ impl Decode for VlessOutbound {
         if vision.is_none() && user.ready.value > 0 {
             let text = "`testpre` has an effect with the flow xtls-rprx-vision only";
             cx.warn_in("testpre", user.ready.at, text, "write the flow, or 0");
+        }
+        // Whether there is TLS around it, as without, does not matter then.
+        if seals {
+            return None;
         }
         Some(VlessOutbound {
             server,
@@ -367,8 +371,9 @@ pub(crate) fn of_link(link: &Link) -> serde_json::Value {
     settings
 }
 
-/// Checks the word that stands for VLESS encryption.
-pub(crate) fn check_encryption(key: &str, word: Option<&At<String>>, object: Position, cx: &mut Cx<'_>) {
+/// Checks the word that stands for VLESS encryption. Whether it asks VLESS itself to seal, which it cannot do yet.
+fn check_encryption(key: &str, word: Option<&At<String>>, object: Position, cx: &mut Cx<'_>) -> bool {
+    let own = |word: &At<String>| word.starts_with("mlkem768x25519plus.");
     match word {
         None => cx.error(
             object,
@@ -381,7 +386,7 @@ pub(crate) fn check_encryption(key: &str, word: Option<&At<String>>, object: Pos
                 cx.error(word.at, format!("`{key}` is empty"), "write \"none\"")
             });
         }
-        Some(word) if word.starts_with("mlkem768x25519plus.") => {
+        Some(word) if own(word) => {
             cx.within(key, |cx| {
                 cx.later(Loses::Protection, word.at, "VLESS encryption (mlkem768x25519plus)")
             });
@@ -393,4 +398,5 @@ pub(crate) fn check_encryption(key: &str, word: Option<&At<String>>, object: Pos
             cx.within(key, |cx| cx.error(word.at, text, hint));
         }
     }
+    word.is_some_and(own)
 }
