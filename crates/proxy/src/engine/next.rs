@@ -232,9 +232,13 @@ impl Engine {
         }
         let is_there = |tag: &str| outbounds.iter().chain(&services).any(|one| one.tag == tag);
         let (mut missing, mut balancers) = (BTreeSet::new(), rest.balancers.clone());
+        let waits = plan
+            .rules
+            .iter()
+            .filter(|rule| how == How::Lenient || plan.is_idle(rule));
+        let named = waits.map(|rule| rule.outbound_tag.as_str());
+        missing.extend(named.filter(|tag| !tag.is_empty() && !is_there(tag)));
         if how == How::Lenient {
-            let named = plan.rules.iter().map(|rule| rule.outbound_tag.as_str());
-            missing.extend(named.filter(|tag| !tag.is_empty() && !is_there(tag)));
             for Balancer { fallback, .. } in &mut balancers {
                 if !is_there(fallback) {
                     fallback.clear();

@@ -76,6 +76,13 @@ impl Plan {
         names.chain(ips).collect()
     }
 
+    /// Whether nothing comes to a rule now: it is about inbounds, and none of them is there.
+    pub(super) fn is_idle(&self, rule: &Rule) -> bool {
+        let inbounds = self.inbounds.iter().map(|inbound| &inbound.tag);
+        let queries = self.rest.dns.servers.iter().map(|server| &server.tag);
+        !rule.inbound_tags.is_empty() && !inbounds.chain(queries).any(|tag| rule.inbound_tags.contains(tag))
+    }
+
     /// The mark of the first outbound with one.
     pub(super) fn mark(&self) -> Option<u32> {
         self.outbounds.iter().find_map(|one| one.transport.socket.mark)

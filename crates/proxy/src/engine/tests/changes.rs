@@ -1,6 +1,7 @@
 //! What is made of a plan, before and after it is taken up.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::mpsc;
 
@@ -45,6 +46,33 @@ fn limits_change_when_a_plan_is_taken_up() {
     assert!(!is_limited("a") && !is_limited("c"));
     engine.commit(next, false);
     assert!(is_limited("a") && is_limited("b") && is_limited("c"));
+}
+
+/// The rules of an API that somebody has left behind.
+#[tokio::test]
+async fn a_rule_waits_for_its_inbound_and_then_leads_nowhere() {
+    let rule = r#"{"inboundTag": ["api"], "outboundTag": "gone"}"#;
+    let text = format!(r#"{{"outbounds": [{{"protocol": "freedom"}}], "routing": {{"rules": [{rule}]}}}}"#);
+    let idle = Settings::of_text(&text);
+    let engine = Engine::new(&idle, &Arc::default()).unwrap();
+    let to = Destination::tcp(Address::Ipv4(Ipv4Addr::LOCALHOST), 1);
+    let refused = engine.roads().routed(&"api".into(), &to).await.err().unwrap();
+    assert!(refused.to_string().contains("is not there"), "{refused}");
+    let inbound = r#"{"tag": "api", "listen": "127.0.0.1", "port": 0, "protocol": "socks"}"#;
+    let text = format!(r#"{{"inbounds": [{inbound}], "outbounds": [{{"protocol": "freedom"}}]}}"#);
+    let settings = Settings {
+        rules: idle.rules,
+        ..Settings::of_text(&text)
+    };
+    let error = engine
+        .prepare(Plan::of(settings), How::Strict)
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(
+        error.starts_with("routing.rules[0].outboundTag: there is no outbound"),
+        "{error}"
+    );
 }
 
 /// Settings whose rules name these lists, of files in the folder.
