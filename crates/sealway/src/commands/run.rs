@@ -294,6 +294,9 @@ fn load(sources: &[files::Source], options: &Run) -> Result<Config, Failed> {
     // What is right in itself is looked at all the same, so that nothing is found only after something else was mended.
     let mut found: Vec<Error> = loaded.draft.log.iter().filter_map(error_log).collect();
     found.extend(parts.problems());
+    // What the files are wrong about is not said in other words.
+    let is_said = |place: &str| place.contains('.') && loaded.errors().any(|told| told.path.starts_with(place));
+    found.retain(|error| !matches!(error, Error::Config { place, .. } if is_said(place)));
     let told = tell(sources, voice, Severity::Error, &found);
     errors += told.len();
     let first = loaded.errors().next().or(told.first());

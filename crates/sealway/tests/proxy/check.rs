@@ -60,6 +60,20 @@ fn two_inbounds_do_not_share_a_port() {
 }
 
 #[test]
+fn one_fault_is_told_once() {
+    let folder = private_folder();
+    let user = r#"{ "id": "b831381d-6324-4d53-ad4f-8cda48b30811" }"#;
+    let text = format!(
+        r#"{{"inbounds": [{{ "port": 1080, "protocol": "vless", "settings": {{ "decryption": "none", "clients": [{user}, {user}] }},
+"streamSettings": {{ "security": "tls", "tlsSettings": {{}} }} }}], {FREEDOM}}}"#
+    );
+    let ran = run_file(&write(folder.path(), &text), &["-test"]);
+    assert_eq!(ran.code, 23, "{ran:?}");
+    assert_eq!(ran.stderr.matches(": error: ").count(), 2, "{ran:?}");
+    assert!(ran.stderr.contains("the configuration has 2 errors"), "{ran:?}");
+}
+
+#[test]
 fn a_proxy_that_anyone_can_use_is_told() {
     let folder = private_folder();
     let text = format!(
