@@ -1,10 +1,13 @@
 //! What the tests of trees share.
 
 use std::collections::BTreeMap;
+use std::ffi::CStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
 use sealway_drop::names::{RelPath, Rules};
 use sealway_drop_transfer::dest::{Admission, Destination, Error, Options, Placed, Staging};
 use sealway_drop_transfer::entry::{Entry, Kind, Time};
@@ -127,6 +130,39 @@ pub(crate) fn listing(dir: &Path) -> BTreeMap<Vec<u8>, String> {
         }
     }
     all
+}
+
+/// A folder on which another file system lies, for as long as this lives. No program is started for it: between fork and exec it would
+/// hold the locks of all journals that the other tests have open.
+pub(crate) struct Disk(PathBuf);
+
+impl Disk {
+    /// One in memory, with options of `tmpfs`. None, and said, where this may not mount.
+    pub(crate) fn over(at: &Path, options: &CStr) -> Option<Disk> {
+        Disk::mounted(at, mount("tmpfs", at, "tmpfs", MountFlags::empty(), options))
+    }
+
+    /// The one of another folder, mounted once more.
+    pub(crate) fn again(folder: &Path, at: &Path) -> Option<Disk> {
+        Disk::mounted(at, mount_bind(folder, at))
+    }
+
+    fn mounted(at: &Path, result: Result<(), Errno>) -> Option<Disk> {
+        match result {
+            Ok(()) => Some(Disk(at.to_owned())),
+            Err(Errno::PERM | Errno::ACCESS) => {
+                eprintln!("skipped: a file system can only be mounted by root");
+                None
+            }
+            Err(error) => panic!("{}: {error}", at.display()),
+        }
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = unmount(self.0.as_path(), UnmountFlags::DETACH);
+    }
 }
 
 /// Names right in a folder.

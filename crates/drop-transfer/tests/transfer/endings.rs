@@ -22,6 +22,7 @@ use sealway_drop_transfer::hashing::Hashing;
 use sealway_drop_transfer::progress::Progress;
 use sealway_drop_transfer::receive::{self, Consent, Offered, receive};
 
+use crate::common::Disk;
 use crate::support::{self, Case, Outcome, content, listen, setup};
 
 /// What counts as soon on a machine that has other things to do.
@@ -218,23 +219,12 @@ fn what_is_said_counts_more_than_connections_that_break() {
 #[test]
 fn a_receiver_without_room_says_so() {
     let (_dir, file, output) = folder(8 << 20);
-    let mount = |words: &[&str]| {
-        let mut command = std::process::Command::new(words[0]);
-        command.args(&words[1..]).arg(&output);
-        command.output().is_ok_and(|done| done.status.success())
-    };
-    if !rustix::process::geteuid().is_root() || !mount(&["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "tmpfs"]) {
-        eprintln!("skipped: a file system can only be mounted by root");
+    let Some(_disk) = Disk::over(&output, c"size=2m,mode=700") else {
         return;
-    }
+    };
     let (listener, address) = listen();
     let receiver = support::receiver(&Case::default(), listener, &output, &Cancel::new());
     let sender = sending(&file, address.to_string(), &Cancel::new());
-    let until = Instant::now() + SOON;
-    while !(receiver.is_finished() && sender.is_finished()) && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    mount(&["umount", "-l"]);
     let ((received, _), (sent, _)) = (soon(receiver), soon(sender));
     let why = received.as_ref().err().and_then(|error| error.part());
     assert!(matches!(why, Some(dest::Error::NoSpace { .. })), "{received:?}");

@@ -3,6 +3,7 @@
 
 mod common;
 mod contain;
+mod disks;
 mod endings;
 mod entries;
 mod holes;

@@ -1,29 +1,19 @@
-//! Disks that are full, and folders that are other disks. By itself, as it starts programs: between fork and exec a child holds
-//! the locks of every journal that its parent has open.
-#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
+//! Disks that are full, and folders that are other disks.
 
-#[allow(dead_code)]
-#[path = "../transfer/common.rs"]
-mod common;
-
+use std::ffi::CStr;
 use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use sealway_drop::fault::{Failure, Fault};
 use sealway_drop_transfer::dest::{Admission, Destination, Error, Options, Skip, StagedFile, Staging};
 use sealway_drop_transfer::entry::Entry;
 
-use common::{directory, file, names, staging};
+use crate::common::{self, Disk, directory, file, names, staging};
 
-/// One test at a time: a program that one of them starts has, for a moment, the locks that the others hold.
-fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// Options of a disk with little room.
+const SMALL: &CStr = c"size=2m,mode=700";
 
 fn bytes(range: Range<u64>) -> Vec<u8> {
     range.map(|offset| (offset % 251) as u8).collect()
@@ -36,35 +26,13 @@ fn open(staging: &Staging, id: u32, entry: &Entry) -> (Vec<Range<u64>>, Arc<Stag
     (partial, staging.open_file(id, entry).unwrap())
 }
 
-/// A small file system of its own, for as long as this lives.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn mount(at: &Path) -> Option<SmallDisk> {
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=2m,mode=700", "tmpfs"]).arg(at);
-        let mounted = rustix::process::geteuid().is_root() && mount.output().is_ok_and(|o| o.status.success());
-        if !mounted {
-            eprintln!("skipped: a file system can only be mounted by root");
-        }
-        mounted.then(|| SmallDisk(at.to_path_buf()))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
-
 #[test]
 fn a_full_disk_is_said_and_nothing_is_lost() {
-    let _turn = turn();
     let work = tempfile::tempdir().unwrap();
-    let Some(disk) = SmallDisk::mount(work.path()) else {
+    let dir = work.path();
+    let Some(_disk) = Disk::over(dir, SMALL) else {
         return;
     };
-    let dir = disk.0.as_path();
     let ballast = File::create(dir.join("ballast")).unwrap();
     ballast.write_all_at(&vec![1; 1_200_000], 0).unwrap();
     let entry = file("x", 1_500_000);
@@ -102,10 +70,9 @@ fn a_full_disk_is_said_and_nothing_is_lost() {
 
 #[test]
 fn a_folder_that_is_another_disk_is_said_before_anything_is_sent() {
-    let _turn = turn();
     let work = tempfile::tempdir().unwrap();
     fs::create_dir(work.path().join("sub")).unwrap();
-    let Some(_disk) = SmallDisk::mount(&work.path().join("sub")) else {
+    let Some(_disk) = Disk::over(&work.path().join("sub"), SMALL) else {
         return;
     };
     let staging = staging(work.path(), Options::default());
@@ -124,18 +91,13 @@ fn a_folder_that_is_another_disk_is_said_before_anything_is_sent() {
 /// The same file system, mounted again: nothing can be renamed into it either.
 #[test]
 fn a_folder_that_is_another_mount_is_said_before_anything_is_sent() {
-    let _turn = turn();
     let work = tempfile::tempdir().unwrap();
     let (inside, outside) = (work.path().join("inside"), work.path().join("outside"));
     fs::create_dir_all(inside.join("sub")).unwrap();
     fs::create_dir(&outside).unwrap();
-    let mut mount = Command::new("mount");
-    mount.arg("--bind").args([&outside, &inside.join("sub")]);
-    if !rustix::process::geteuid().is_root() || !mount.output().is_ok_and(|o| o.status.success()) {
-        eprintln!("skipped: a folder can only be mounted by root");
+    let Some(_disk) = Disk::again(&outside, &inside.join("sub")) else {
         return;
-    }
-    let _mounted = SmallDisk(inside.join("sub"));
+    };
     let staging = staging(&inside, Options::default());
     assert_eq!(
         staging.admit(0, &directory("sub")).unwrap(),
@@ -145,18 +107,11 @@ fn a_folder_that_is_another_mount_is_said_before_anything_is_sent() {
 
 #[test]
 fn a_staging_folder_that_cannot_be_used_does_not_stay() {
-    let _turn = turn();
     let work = tempfile::tempdir().unwrap();
-    let mut mount = Command::new("mount");
     // Room for the folder, and none for the journal.
-    mount
-        .args(["-t", "tmpfs", "-o", "nr_inodes=2,mode=700", "tmpfs"])
-        .arg(work.path());
-    if !rustix::process::geteuid().is_root() || !mount.output().is_ok_and(|o| o.status.success()) {
-        eprintln!("skipped: a file system can only be mounted by root");
+    let Some(_disk) = Disk::over(work.path(), c"nr_inodes=2,mode=700") else {
         return;
-    }
-    let _mounted = SmallDisk(work.path().to_path_buf());
+    };
     let destination = Destination::open(work.path(), Options::default()).unwrap();
     let error = destination.staging(&common::TRANSFER).unwrap_err();
     assert!(matches!(error, Error::NoSpace { .. }), "{error}");
