@@ -358,6 +358,11 @@ impl Sender {
                     lock(jobs).push_front(job);
                 }
                 StatusCode::UNPROCESSABLE_ENTITY => self.failed(&job.entry, "it came with another hash, three times"),
+                // There is no such session any more.
+                StatusCode::CONFLICT => {
+                    self.over.store(true, Ordering::Relaxed);
+                    return Err(Error::CancelledThere.into());
+                }
                 _ => self.failed(&job.entry, &refusal("the file", answer).await.to_string()),
             }
         }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod large;
 mod pulling;
 mod receiving;
 mod sending;

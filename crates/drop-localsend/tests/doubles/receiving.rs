@@ -23,10 +23,16 @@ fn modified(path: &Path) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_app_of_118_sends_a_thousand_files_in_folders() {
+async fn both_versions_send_a_thousand_files_in_folders() {
+    for version in Sender::BOTH {
+        sends_a_thousand(version).await;
+    }
+}
+
+async fn sends_a_thousand(version: fn(&End) -> Sender) {
     let out = tempfile::tempdir().unwrap();
     let end = receiver(out.path(), YES).await;
-    let sender = Sender::to(&end);
+    let sender = version(&end);
     let names: Vec<_> = (0..1000)
         .map(|at| format!("假期 👩‍👩‍👧/folder {}/图片 {at}.jpg", at % 30))
         .collect();
@@ -52,7 +58,7 @@ async fn an_app_of_118_sends_a_thousand_files_in_folders() {
     assert_eq!((offer.files, offer.others), (1000, 31));
     assert_eq!(
         (peer.alias.as_str(), peer.fingerprint),
-        ("Nice Orange", Some(sender.card.fingerprint()))
+        ("Nice Orange", sender.shows.then(|| sender.card.fingerprint()))
     );
     let summary = end.end().unwrap();
     assert_eq!((summary.placed, summary.failed), (1000, 0));
@@ -134,19 +140,13 @@ async fn one_slot_and_whom_it_belongs_to() {
     assert!(!out.path().join("a").exists());
     assert_eq!(ann.send(&mut wire, &wanted, "0", b"aaaa"), 200, "it may be sent again");
     assert_eq!(ann.send(&mut ann.connect(), &wanted, "0", b"aaaa"), 403, "it is there");
-    bob.connect()
-        .ask("POST", &format!("{CANCEL}?sessionId={}", wanted.session), b"");
+    bob.cancel(Some(&wanted));
     assert_eq!(
         bob.prepare(&bob.offer(&[("c", b"")])).status(),
         409,
         "that was not his to cancel"
     );
-    assert_eq!(
-        ann.connect()
-            .ask("POST", &format!("{CANCEL}?sessionId={}", wanted.session), b"")
-            .status(),
-        200
-    );
+    assert_eq!(ann.cancel(Some(&wanted)), 200);
     assert!(end.end().unwrap_err().contains("cancelled"));
     assert_eq!(ann.send(&mut wire, &wanted, "1", b"bb"), 403);
     assert_eq!(fs::read(out.path().join("a")).unwrap(), b"aaaa");
@@ -225,11 +225,42 @@ async fn a_wrong_hash_is_told_and_forgiven_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn both_versions_cancel_in_the_middle_of_a_file() {
+    for version in Sender::BOTH {
+        let out = tempfile::tempdir().unwrap();
+        let end = receiver(out.path(), YES).await;
+        let sender = version(&end);
+        let big = content(1 << 20, 1);
+        let wanted = sender.accepted(&sender.offer(&[("a", b"a"), ("big", &big)]));
+        assert_eq!(sender.send(&mut sender.connect(), &wanted, "0", b"a"), 200);
+        let (mut wire, target) = (sender.connect(), wanted.target("1"));
+        let head = "Host: x\r\nContent-Length: 1048576\r\nExpect: 100-continue";
+        wire.write(format!("POST {target} HTTP/1.1\r\n{head}\r\n\r\n").as_bytes())
+            .unwrap();
+        assert_eq!(wire.read().unwrap().status(), 100, "it has begun");
+        wire.write(&big[..300_000]).unwrap();
+        assert_eq!(sender.cancel(Some(&wanted)), 200);
+        assert!(end.end().unwrap_err().contains("cancelled"));
+        let there: Vec<_> = fs::read_dir(out.path())
+            .unwrap()
+            .map(|one| one.unwrap().file_name())
+            .collect();
+        assert_eq!(there, ["a"], "nothing unfinished stays");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_question_ends_with_whoever_asked() {
+    for version in Sender::BOTH {
+        ends_a_question(version).await;
+    }
+}
+
+async fn ends_a_question(version: fn(&End) -> Sender) {
     let out = tempfile::tempdir().unwrap();
     let wishes = Wishes { answers: false, ..YES };
     let end = receiver(out.path(), wishes).await;
-    let sender = Sender::to(&end);
+    let sender = version(&end);
     let offer = sender.offer(&[("a", b"x")]).to_string();
     let ask = || {
         let mut wire = sender.connect();
@@ -243,12 +274,8 @@ async fn a_question_ends_with_whoever_asked() {
     };
     // By a cancel without a session, which nobody knows yet.
     let mut wire = ask();
-    assert_eq!(
-        Sender::to(&end).connect().ask("POST", CANCEL, b"").status(),
-        200,
-        "not theirs"
-    );
-    assert_eq!(sender.connect().ask("POST", CANCEL, b"").status(), 200);
+    assert_eq!(Sender::to(&end).cancel(None), 200, "not theirs");
+    assert_eq!(sender.cancel(None), 200);
     assert!(matches!(end.next(), Said::LetGo));
     assert_eq!(wire.read().unwrap().status(), 403);
     // And by going away.
@@ -291,13 +318,19 @@ async fn a_message_is_shown_and_writes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_stops_tells_the_sender() {
+    for version in Sender::BOTH {
+        is_told(version).await;
+    }
+}
+
+async fn is_told(version: fn(&End) -> Sender) {
     let out = tempfile::tempdir().unwrap();
     let end = receiver(out.path(), YES).await;
-    let sender = Sender::to(&end);
+    let sender = version(&end);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut offer = sender.offer(&[("a", b"aaaa")]);
     offer["info"]["port"] = json!(listener.local_addr().unwrap().port());
-    let config = sender.card.server(true);
+    let config = sender.card.server(sender.shows);
     let heard = std::thread::spawn(move || {
         let mut wire = Wire::accept(listener.accept().unwrap().0, Some(config)).unwrap();
         let request = wire.read().unwrap();

@@ -1,5 +1,6 @@
 //! We send, doubles receive.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use rustls::ClientConfig;
 use sealway_drop::cancel::Cancel;
 use sealway_drop_localsend::Error;
 use sealway_drop_localsend::find::{Found, find};
@@ -21,14 +23,14 @@ use crate::support::app::{App, Heard, Person, Rules};
 use crate::support::http::{Card, LIMIT, Wire};
 use crate::support::{content, node};
 
-fn files(folder: &Path) -> What {
+pub(crate) fn files(folder: &Path) -> What {
     What::Files(
         Arc::new(scan(&[folder.to_owned()], ScanOptions::default(), &mut |_| {}).unwrap()),
         true,
     )
 }
 
-fn no_pin() -> AskPin {
+pub(crate) fn no_pin() -> AskPin {
     Box::new(|_| None)
 }
 
@@ -36,7 +38,7 @@ async fn found(running: &Running, app: &App) -> Found {
     find(&running.node, &app.address.to_string(), &[]).await.unwrap()
 }
 
-async fn sent(app: &App, what: &What, pin: AskPin) -> Result<Summary, sealway_drop::Error> {
+pub(crate) async fn sent(app: &App, what: &What, pin: AskPin) -> Result<Summary, sealway_drop::Error> {
     let running = node(None, false).await;
     let to = found(&running, app).await;
     assert_eq!(to.place.pin, Some(app.fingerprint));
@@ -59,7 +61,7 @@ fn of(result: Result<Summary, sealway_drop::Error>) -> String {
 }
 
 /// What came, and whether it was cancelled.
-fn came(app: &App) -> (Vec<(String, Vec<u8>)>, Vec<Option<String>>) {
+pub(crate) fn came(app: &App) -> (Vec<(String, Vec<u8>)>, Vec<Option<String>>) {
     let (mut files, mut cancels) = (vec![], vec![]);
     for heard in app.heard.try_iter() {
         match heard {
@@ -72,14 +74,17 @@ fn came(app: &App) -> (Vec<(String, Vec<u8>)>, Vec<Option<String>>) {
     (files, cancels)
 }
 
+/// How many files the tree has.
+const FILES: usize = 1000;
+
+/// Files in folders, of which one is large and one empty.
 fn tree() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let top = dir.path().join("照片 🎉");
-    fs::create_dir_all(top.join("sub")).unwrap();
-    fs::write(top.join("a"), content(700_000, 1)).unwrap();
-    fs::write(top.join("sub/空.txt"), b"").unwrap();
-    for at in 0..40 {
-        fs::write(top.join(format!("sub/{at}")), content(at * 100, 7)).unwrap();
+    for at in 0..FILES {
+        let folder = dir.path().join(format!("照片 🎉/第{}天 👩‍👩‍👧", at % 30));
+        fs::create_dir_all(&folder).unwrap();
+        let len = if at == 1 { 700_000 } else { at * 7 };
+        fs::write(folder.join(format!("图片 {at}.jpg")), content(len, at as u8)).unwrap();
     }
     dir
 }
@@ -87,14 +92,20 @@ fn tree() -> tempfile::TempDir {
 #[tokio::test(flavor = "multi_thread")]
 async fn both_versions_receive_a_folder() {
     let dir = tree();
-    for rules in [Rules::v118(), Rules::v117()] {
+    for rules in Rules::both() {
         let app = App::start(rules.clone());
         let summary = sent(&app, &files(&dir.path().join("照片 🎉")), no_pin()).await.unwrap();
-        assert_eq!((summary.placed, summary.failed), (42, 0), "{:?}", summary.notes);
+        assert_eq!(
+            (summary.placed, summary.failed),
+            (FILES as u64, 0),
+            "{:?}",
+            summary.notes
+        );
         let (files, cancels) = came(&app);
-        assert_eq!((files.len(), cancels), (42, vec![]));
+        let files: BTreeMap<_, _> = files.into_iter().collect();
+        assert_eq!((files.len(), cancels), (FILES, vec![]));
         for (name, bytes) in files {
-            assert_eq!(fs::read(dir.path().join(&name)).unwrap(), bytes, "{name}");
+            assert!(fs::read(dir.path().join(&name)).unwrap() == bytes, "{name}");
         }
         assert_eq!(app.is_free(), rules.is_118);
         // 1.17 is busy until somebody taps Done.
@@ -120,7 +131,7 @@ async fn refusals_have_words_of_their_own() {
         person: Person::HasAll,
         ..Rules::v118()
     });
-    assert_eq!(sent(&app, &what, no_pin()).await.unwrap().placed, 42);
+    assert_eq!(sent(&app, &what, no_pin()).await.unwrap().placed, FILES as u64);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -133,23 +144,25 @@ async fn the_pin_is_asked_for() {
             Some(Zeroizing::new(pins.next()?.to_owned()))
         })
     };
-    let start = || {
-        App::start(Rules {
-            pin: Some("123456"),
-            ..Rules::v118()
-        })
-    };
-    let text = What::Text("hello".into());
-    assert_eq!(of(sent(&start(), &text, pins(vec![])).await), "PinWanted");
-    assert_eq!(of(sent(&start(), &text, pins(vec!["1"])).await), "PinWrong");
-    assert_eq!(
-        of(sent(&start(), &text, pins(vec!["1", "2", "3", "4"])).await),
-        "PinLocked"
-    );
-    let app = start();
-    sent(&app, &text, pins(vec!["1", "123456"])).await.unwrap();
-    // A device that wants the bytes as well gets them.
-    assert_eq!(came(&app).0, [("message.txt".to_owned(), b"hello".to_vec())]);
+    for rules in Rules::both() {
+        let start = || {
+            App::start(Rules {
+                pin: Some("123456"),
+                ..rules.clone()
+            })
+        };
+        let text = What::Text("hello".into());
+        assert_eq!(of(sent(&start(), &text, pins(vec![])).await), "PinWanted");
+        assert_eq!(of(sent(&start(), &text, pins(vec!["1"])).await), "PinWrong");
+        assert_eq!(
+            of(sent(&start(), &text, pins(vec!["1", "2", "3", "4"])).await),
+            "PinLocked"
+        );
+        let app = start();
+        sent(&app, &text, pins(vec!["1", "123456"])).await.unwrap();
+        // A device that wants the bytes as well gets them.
+        assert_eq!(came(&app).0, [("message.txt".to_owned(), b"hello".to_vec())]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -196,23 +209,25 @@ async fn a_file_with_a_wrong_hash_is_sent_three_times() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_certificate_is_refused() {
-    let app = App::start(Rules::v118());
     let running = node(None, false).await;
-    let to = found(&running, &app).await;
-    app.change_certificate();
-    let what = What::Text("secret".into());
-    let result = send(
-        &running.node,
-        &to,
-        &what,
-        no_pin(),
-        &Arc::new(Progress::new()),
-        &Cancel::new(),
-    )
-    .await;
-    let said = of(result);
-    assert!(said.starts_with("OtherCertificate"), "{said}");
-    assert!(app.heard.try_iter().next().is_none(), "nothing was said to it");
+    for rules in Rules::both() {
+        let app = App::start(rules);
+        let to = found(&running, &app).await;
+        app.change_certificate();
+        let what = What::Text("secret".into());
+        let result = send(
+            &running.node,
+            &to,
+            &what,
+            no_pin(),
+            &Arc::new(Progress::new()),
+            &Cancel::new(),
+        )
+        .await;
+        let said = of(result);
+        assert!(said.starts_with("OtherCertificate"), "{said}");
+        assert!(app.heard.try_iter().next().is_none(), "nothing was said to it");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -257,16 +272,20 @@ async fn wait_for(app: &App, wanted: impl Fn(&Heard) -> bool) -> Heard {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sender_that_stops_gives_the_slot_back() {
     let dir = tree();
-    for (person, stalls, session) in [
+    let running = node(None, false).await;
+    let cases = [
         (Person::NeverAnswers, false, None),
         (Person::Accepts, true, Some("session".to_owned())),
-    ] {
+    ];
+    for (rules, (person, stalls, session)) in Rules::both()
+        .into_iter()
+        .flat_map(|rules| cases.clone().map(|case| (rules.clone(), case)))
+    {
         let app = App::start(Rules {
             person,
             stalls,
-            ..Rules::v118()
+            ..rules
         });
-        let running = node(None, false).await;
         let to = found(&running, &app).await;
         let (cancel, what, progress) = (Cancel::new(), files(dir.path()), Arc::new(Progress::new()));
         let stop = cancel.clone();
@@ -292,13 +311,16 @@ async fn a_sender_that_stops_gives_the_slot_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_cancels_is_heard() {
     let dir = tree();
-    let app = App::start(Rules {
-        stalls: true,
-        ..Rules::v117()
-    });
+    for rules in Rules::both() {
+        cancelled_by(rules, &files(dir.path())).await;
+    }
+}
+
+async fn cancelled_by(rules: Rules, what: &What) {
+    let app = App::start(Rules { stalls: true, ..rules });
     let running = node(None, false).await;
     let to = found(&running, &app).await;
-    let (what, progress, cancel) = (files(dir.path()), Arc::new(Progress::new()), Cancel::new());
+    let (progress, cancel) = (Arc::new(Progress::new()), Cancel::new());
     let own: SocketAddr = ([127, 0, 0, 1], running.node.port()).into();
     let cancelling = async {
         let Heard::Offer(offer) = wait_for(&app, |heard| matches!(heard, Heard::Offer(_))).await else {
@@ -306,25 +328,36 @@ async fn a_receiver_that_cancels_is_heard() {
         };
         assert_eq!(offer["info"]["port"], own.port());
         let (told, done) = channel();
+        let (its, others) = (app.client(), Card::new().client(true));
         std::thread::spawn(move || {
             let until = Instant::now() + LIMIT;
             // It may not have heard its answer yet: then this fits nothing, and is said again.
             while Instant::now() < until && told.send(()).is_ok() {
                 // With another certificate it is somebody else.
-                let cancel = |session: &str, shows: bool| {
-                    let mut wire = Wire::connect(own, Some(Card::new().client(shows)));
+                let cancel = |session: &str, client: &Arc<ClientConfig>| {
+                    let mut wire = Wire::connect(own, Some(client.clone()));
                     let target = format!("/api/localsend/v2/cancel?sessionId={session}");
                     wire.ask("POST", &target, b"");
                 };
-                cancel("session", true);
-                cancel("other", false);
-                cancel("session", false);
+                cancel("session", &others);
+                cancel("other", &its);
+                cancel("session", &its);
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
         done
     };
-    let sending = send(&running.node, &to, &what, no_pin(), &progress, &cancel);
+    let sending = send(&running.node, &to, what, no_pin(), &progress, &cancel);
     let (result, _done) = tokio::join!(sending, cancelling);
     assert_eq!(of(result), "CancelledThere");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_gone_was_cancelled() {
+    let dir = tree();
+    let app = App::start(Rules {
+        forgets: true,
+        ..Rules::v117()
+    });
+    assert_eq!(of(sent(&app, &files(dir.path()), no_pin()).await), "CancelledThere");
 }

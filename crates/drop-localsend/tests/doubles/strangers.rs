@@ -9,17 +9,23 @@ use serde_json::{Value, json};
 
 use crate::support::http::Card;
 use crate::support::sender::{CANCEL, PREPARE, Sender};
-use crate::support::{Said, Wishes, YES, receiver};
+use crate::support::{End, Said, Wishes, YES, receiver};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_pin_is_asked_for_and_guessed_three_times() {
+    for version in Sender::BOTH {
+        guesses(version).await;
+    }
+}
+
+async fn guesses(version: fn(&End) -> Sender) {
     let out = tempfile::tempdir().unwrap();
     let wishes = Wishes {
         pin: Some("123456"),
         ..YES
     };
     let end = receiver(out.path(), wishes).await;
-    let sender = Sender::to(&end);
+    let sender = version(&end);
     let offer = sender.offer(&[("a", b"x")]).to_string();
     let ask = |query: &str| {
         sender

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
+use rustls::ClientConfig;
 use sealway_drop_localsend::fingerprint::Fingerprint;
 use serde_json::{Value, json};
 
@@ -32,6 +33,8 @@ pub struct Rules {
     pub wrong_hashes: u32,
     /// Uploads wait until somebody cancels.
     pub stalls: bool,
+    /// The session is over when uploads come, and nobody was told.
+    pub forgets: bool,
 }
 
 impl Rules {
@@ -43,6 +46,7 @@ impl Rules {
             pin: None,
             wrong_hashes: 0,
             stalls: false,
+            forgets: false,
         }
     }
 
@@ -51,6 +55,10 @@ impl Rules {
             is_118: false,
             ..Rules::v118()
         }
+    }
+
+    pub fn both() -> [Rules; 2] {
+        [Rules::v118(), Rules::v117()]
     }
 }
 
@@ -121,7 +129,7 @@ impl App {
                         return;
                     };
                     while let Some(request) = wire.read() {
-                        answer(&state, &mut wire, &request);
+                        answer(&state, &mut wire, request);
                     }
                 });
             }
@@ -132,6 +140,12 @@ impl App {
     /// From now on it is another device in the same place.
     pub fn change_certificate(&self) {
         self.state.lock().unwrap().card = Card::new();
+    }
+
+    /// How it connects to others: 1.17 shows no certificate.
+    pub fn client(&self) -> Arc<ClientConfig> {
+        let state = self.state.lock().unwrap();
+        state.card.client(state.rules.is_118)
     }
 
     pub fn is_free(&self) -> bool {
@@ -148,7 +162,7 @@ fn parameter(request: &Message, name: &str) -> Option<String> {
     Some(pair.to_owned())
 }
 
-fn answer(state: &Mutex<State>, wire: &mut Wire, request: &Message) {
+fn answer(state: &Mutex<State>, wire: &mut Wire, request: Message) {
     let path = request.line.split([' ', '?']).nth(1).unwrap().to_owned();
     let mut state = state.lock().unwrap();
     match path.as_str() {
@@ -164,11 +178,11 @@ fn answer(state: &Mutex<State>, wire: &mut Wire, request: &Message) {
             drop(state);
             wire.answer(200, &own.to_string());
         }
-        "/api/localsend/v2/prepare-upload" => prepare(state, wire, request),
+        "/api/localsend/v2/prepare-upload" => prepare(state, wire, &request),
         "/api/localsend/v2/upload" => upload(state, wire, request),
         "/api/localsend/v2/cancel" => {
             state.slot = None;
-            let _ = state.tell.send(Heard::Cancel(parameter(request, "sessionId")));
+            let _ = state.tell.send(Heard::Cancel(parameter(&request, "sessionId")));
             drop(state);
             wire.answer(200, "");
         }
@@ -245,16 +259,19 @@ fn prepare(mut state: std::sync::MutexGuard<'_, State>, wire: &mut Wire, request
     wire.answer(200, &json!({"sessionId": "session", "files": tokens}).to_string());
 }
 
-fn upload(mut state: std::sync::MutexGuard<'_, State>, wire: &mut Wire, request: &Message) {
+fn upload(mut state: std::sync::MutexGuard<'_, State>, wire: &mut Wire, request: Message) {
     let (Some(session), Some(id), Some(token)) = (
-        parameter(request, "sessionId"),
-        parameter(request, "fileId"),
-        parameter(request, "token"),
+        parameter(&request, "sessionId"),
+        parameter(&request, "fileId"),
+        parameter(&request, "token"),
     ) else {
         return wire.answer(400, r#"{"message":"Missing parameters"}"#);
     };
     if state.rules.stalls {
         return;
+    }
+    if state.rules.forgets {
+        state.slot = None;
     }
     let fits = session == "session" && token == format!("token-{id}");
     let slot = state
@@ -276,7 +293,7 @@ fn upload(mut state: std::sync::MutexGuard<'_, State>, wire: &mut Wire, request:
     if request.body.len() as u64 != size {
         return wire.answer(500, r#"{"message":"size"}"#);
     }
-    let _ = state.tell.send(Heard::File(name, request.body.clone()));
+    let _ = state.tell.send(Heard::File(name, request.body));
     let is_118 = state.rules.is_118;
     if let Some(slot) = &mut state.slot {
         slot.files.remove(&id);

@@ -300,16 +300,19 @@ impl Wire {
         self.read().expect("an answer")
     }
 
-    /// Asks with a body in chunks, without saying how long it is.
+    /// Asks with a body in chunks, without saying how long it is. Who refuses it need not read it.
     pub fn ask_in_chunks(&mut self, target: &str, body: &[u8]) -> Message {
         let mut text = format!("POST {target} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n").into_bytes();
         for chunk in body.chunks(1000) {
             text.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
             text.extend_from_slice(chunk);
             text.extend_from_slice(b"\r\n");
+            if text.len() > 64 << 10 {
+                let _ = self.write(&text);
+                text.clear();
+            }
         }
         text.extend_from_slice(b"0\r\n\r\n");
-        // Who refuses a body need not read it.
         let _ = self.write(&text);
         self.read().expect("an answer")
     }

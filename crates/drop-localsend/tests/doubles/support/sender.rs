@@ -23,7 +23,18 @@ pub struct Wanted {
     pub tokens: Value,
 }
 
+impl Wanted {
+    /// Where a file is sent to. Nothing of it is encoded, as in the app.
+    pub fn target(&self, id: &str) -> String {
+        let (session, token) = (&self.session, self.tokens[id].as_str().unwrap());
+        format!("/api/localsend/v2/upload?sessionId={session}&fileId={id}&token={token}")
+    }
+}
+
 impl Sender {
+    /// 1.18 and 1.17.
+    pub const BOTH: [fn(&End) -> Sender; 2] = [Sender::to, Sender::v117];
+
     pub fn to(end: &End) -> Sender {
         Sender {
             card: Card::new(),
@@ -64,6 +75,15 @@ impl Sender {
         self.connect().ask("POST", PREPARE, offer.to_string().as_bytes())
     }
 
+    /// Cancels what is wanted of it, or what nobody has answered yet.
+    pub fn cancel(&self, wanted: Option<&Wanted>) -> u16 {
+        let target = match wanted {
+            Some(wanted) => format!("{CANCEL}?sessionId={}", wanted.session),
+            None => CANCEL.to_owned(),
+        };
+        self.connect().ask("POST", &target, b"").status()
+    }
+
     pub fn accepted(&self, offer: &Value) -> Wanted {
         let answer = self.prepare(offer);
         assert_eq!(answer.status(), 200, "{answer:?}");
@@ -75,12 +95,7 @@ impl Sender {
     }
 
     pub fn send(&self, wire: &mut Wire, wanted: &Wanted, id: &str, bytes: &[u8]) -> u16 {
-        let token = wanted.tokens[id].as_str().unwrap();
-        // Nothing of it is encoded, as in the app.
-        let target = format!(
-            "/api/localsend/v2/upload?sessionId={}&fileId={id}&token={token}",
-            wanted.session
-        );
+        let target = wanted.target(id);
         match self.shows {
             true => wire.ask_in_chunks(&target, bytes).status(),
             false => wire.ask("POST", &target, bytes).status(),
