@@ -24,8 +24,8 @@ fn ours_with_ours_and_with_curl() {
     ));
 }
 
-#[test]
-fn ours_with_localsendd() {
+/// A script with localsendd.
+fn with_localsendd(script: &str) {
     let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
     let data = data.unwrap_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap()).join(".local/share"));
     let peer = data.join("sealway-peers/localsendd/bin");
@@ -34,9 +34,24 @@ fn ours_with_localsendd() {
     }
     let work = private_folder();
     succeeded(in_namespace(
-        "drop/localsend/localsendd.sh",
+        &format!("drop/localsend/{script}"),
         &[Path::new(PROGRAM), &peer, work.path()],
     ));
+}
+
+#[test]
+fn ours_with_localsendd() {
+    with_localsendd("localsendd.sh");
+}
+
+#[test]
+fn a_thousand_files_go_to_localsendd_and_come_from_there() {
+    with_localsendd("many.sh");
+}
+
+#[test]
+fn either_end_cancels_and_another_certificate_is_refused() {
+    with_localsendd("endings.sh");
 }
 
 #[test]

@@ -1,17 +1,11 @@
 # Files to and from localsendd, which finds us and is found by multicast.
 program=$1 peer=$2 work=$3
-. "$(dirname "$0")/../../common/network.sh"
-
-export SEALWAY_CONFIG_DIR=$work/config LOCALSENDD_SOCKET=$work/socket XDG_STATE_HOME=$work/state XDG_CONFIG_HOME=$work/xdg
-mkdir -p "$work/theirs" "$work/ours" "$work/files/文件夹"
+. "$(dirname "$0")/peer.sh"
+mkdir "$work/files/文件夹"
 head -c 3000000 /dev/urandom >"$work/files/文件夹/big 🎉.bin"
 echo small >"$work/files/small.txt"
 
-there "$peer/localsendd" --alias peer --unattended --download-dir "$work/theirs" --socket "$work/socket" 2>"$work/log" &
-wait_for test -S "$work/socket"
-
-lists_peer() { "$program" localsend devices --json | grep -q '"alias":"peer"'; }
-wait_for lists_peer
+starts_peer
 
 # It keeps the last part of a name alone.
 "$program" send --localsend peer "$work/files" --json >"$work/sent" || fail "send: $(cat "$work/sent" "$work/log")"
@@ -20,7 +14,7 @@ cmp "$work/files/文件夹/big 🎉.bin" "$work/theirs/big 🎉.bin"
 cmp "$work/files/small.txt" "$work/theirs/small.txt"
 
 # A PIN on its side, from the environment; and none where nobody can be asked.
-"$peer/localsendctl" pin 4711 >/dev/null
+control pin 4711 >/dev/null
 code=0; "$program" send --localsend 10.77.0.2 "$work/files/small.txt" --json >"$work/sent" </dev/null || code=$?
 [ "$code" = 9 ] || fail "without a PIN: $code, $(cat "$work/sent")"
 SEALWAY_PIN=4711 "$program" send --localsend 10.77.0.2 "$work/files/small.txt" --json >"$work/sent" || fail "$(cat "$work/sent")"
@@ -32,15 +26,10 @@ SEALWAY_PIN=4711 "$program" send --localsend "My Peer" "$work/files/small.txt" -
 grep -q '"remembered":"my peer"' "$work/sent" || fail "$(cat "$work/sent")"
 
 # The other way, with a PIN and without.
-sends() { there "$peer/localsendctl" send "$@" --to ours --wait >>"$work/log" 2>&1; }
 for pin in "" 123456; do
-    "$program" receive --localsend --yes --anyone --alias ours ${pin:+--pin=$pin} "$work/ours" --json >"$work/received" &
-    receiving=$!
-    wait_for grep -q listening "$work/received"
-    knows_us() { there "$peer/localsendctl" devices --scan --json | grep -q '"ours"'; }
-    wait_for knows_us
-    sends "$work/files/文件夹/big 🎉.bin" "$work/files/small.txt" ${pin:+--pin $pin} || fail "$(cat "$work/log" "$work/received")"
-    wait "$receiving" || fail "receive: $?, $(cat "$work/received")"
+    receives ${pin:+--pin=$pin}
+    sends "$work/files/文件夹/big 🎉.bin" "$work/files/small.txt" ${pin:+--pin $pin} || fail "$(said)"
+    wait "$receiving" || fail "receive: $?, $(said)"
     cmp "$work/files/文件夹/big 🎉.bin" "$work/ours/big 🎉.bin"
     cmp "$work/files/small.txt" "$work/ours/small.txt"
     rm "$work/ours/"*
