@@ -158,6 +158,27 @@ fn nothing_is_written_outside_of_the_folder() {
 }
 
 #[test]
+fn what_is_shared_is_read_and_not_changed_unless_that_was_said() {
+    let work = folder();
+    let shared = work.path().join("shared");
+    let server = Setup::share(&shared).start();
+    for method in ["PUT", "POST", "DELETE", "MKCOL", "MOVE", "PATCH"] {
+        for name in ["file", "new", "", "folder/new"] {
+            let line = format!("{method} /{}/{name}", server.token);
+            let answer = server.raw(&line, "Content-Length: 4\r\n", b"evil");
+            assert_eq!(
+                (answer.status, answer.header("allow")),
+                (405, Some("GET, HEAD")),
+                "{line}"
+            );
+        }
+    }
+    assert_eq!(fs::read_to_string(shared.join("file")).unwrap(), "inside");
+    assert!(!shared.join("new").exists() && !shared.join("folder/new").exists());
+    assert!(!server.get("").text().contains("id=\"upload\""), "nor is it offered");
+}
+
+#[test]
 fn without_the_link_there_is_nothing() {
     let work = folder();
     let server = Setup::share(&work.path().join("shared")).start();
