@@ -2,12 +2,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 use rustix::process::Signal;
 
 use crate::common::drop::{Place, Running, can_mount, text};
+use crate::common::peer_is_missing;
 
 fn start(place: &Place) -> (Running, Running) {
     let share = place.start(&[
@@ -166,6 +168,29 @@ fn nothing_is_writable_unless_it_is_said_and_what_does_not_fit_is_refused() {
     assert!(said.contains("read-only") && said.contains("--writable"), "{said}");
     share.signal(Signal::TERM);
     share.ended();
+}
+
+#[test]
+fn a_database_that_needs_shared_memory_is_refused_in_words() {
+    if !can_mount() {
+        return;
+    }
+    if Command::new("sqlite3").arg("--version").output().is_err() {
+        return peer_is_missing("there is no sqlite3 (scripts/install-peers)");
+    }
+    let place = Place::with_tree();
+    let (_share, mount) = start(&place);
+    let sql = |database: &str, text: &str| {
+        let mut command = Command::new("sqlite3");
+        command.arg(place.path(database)).arg(text).output().unwrap()
+    };
+    let made = sql("tree/base", "PRAGMA journal_mode=WAL; CREATE TABLE t(n);");
+    assert!(made.status.success(), "{}", text(&made));
+    let refused = sql("mount/base", "INSERT INTO t VALUES (1);");
+    assert!(!refused.status.success(), "{}", text(&refused));
+    mount.signal(Signal::TERM);
+    let (code, said) = mount.ended();
+    assert!(code == Some(0) && said.contains("PRAGMA journal_mode=DELETE"), "{said}");
 }
 
 /// Bytes of one record of a journal.

@@ -205,7 +205,7 @@ fn rsync_copies_and_changes_in_place() {
     let to = w.at("copy");
     let arguments = |more: &'static str| {
         // Without the last one rsync takes times of one second for equal.
-        let always = ["-a", "--no-owner", "--no-group", "--modify-window=-1"];
+        let always = ["-a", "--modify-window=-1"];
         let mut arguments: Vec<String> = always.map(str::to_owned).into();
         arguments.extend((!more.is_empty()).then(|| more.to_owned()));
         arguments.extend([format!("{}/", from.display()), format!("{}/", to.display())]);

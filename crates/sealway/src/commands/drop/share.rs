@@ -11,6 +11,7 @@ use sealway_drop::policy::{Confirmed, End, code};
 use sealway_drop_mount::cache::CacheOptions;
 use sealway_drop_mount::fuse::MountOptions;
 use sealway_drop_mount::sharing::{self, Options, Ready, Telling};
+use tracing_subscriber::filter::LevelFilter;
 
 use super::code::in_place_of;
 use super::events::Events;
@@ -18,6 +19,7 @@ use super::session::{Prepared, ask_again, confirm, prepare, ways};
 use super::stop_on_signal;
 use crate::args::{Changing, Direction, DropLink, Mount, MountAt, Mounting, Pair, Share};
 use crate::exit::Exit;
+use crate::log;
 use crate::problem::Problem;
 use crate::signals::take_every_descriptor;
 
@@ -174,6 +176,8 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
     }
     // Of those who come, of the folder, and of what is open in the mount.
     take_every_descriptor();
+    // Programs in the mount can be told a number alone; what it means is for whoever reads here.
+    log::to_stderr(LevelFilter::WARN);
     let cancel = stop_on_signal()?;
     let result = loop {
         let Prepared {
@@ -199,6 +203,7 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
             result => break result,
         }
     };
+    log::flush();
     match result {
         Ok(()) | Err(sealway_drop::Error::Cancelled) => Ok(Exit::Done),
         Err(error) => Err(error.into()),
