@@ -36,22 +36,27 @@ fn one_nat_with_random_ports_does_too() {
     way("half-random");
 }
 
-/// A router that opens ports, by what it is asked by.
-fn opened(by: &str) {
-    match std::process::Command::new("miniupnpd").arg("--version").output() {
-        Ok(_) => way(by),
-        Err(_) => common::peer_is_missing("there is no miniupnpd (scripts/install-peers)"),
+/// A router that opens ports, by the program that plays it.
+fn opened(by: &str, router: &str) {
+    match std::process::Command::new(router).arg("--version").output() {
+        Ok(_) => way(&format!("opened-{by}")),
+        Err(_) => common::peer_is_missing(&format!("there is no {router} (scripts/install-peers)")),
     }
 }
 
 #[test]
 fn a_router_that_opens_ports_by_pcp_is_asked() {
-    opened("opened-pcp");
+    opened("pcp", "miniupnpd");
+}
+
+#[test]
+fn a_router_that_opens_ports_by_nat_pmp_alone_is_asked() {
+    opened("nat-pmp", "python3");
 }
 
 #[test]
 fn a_router_that_opens_ports_by_upnp_is_asked() {
-    opened("opened-upnp");
+    opened("upnp", "miniupnpd");
 }
 
 #[test]

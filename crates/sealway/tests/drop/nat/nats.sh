@@ -99,10 +99,18 @@ open_to() { # namespace
     ip link set "to_$1" up
 }
 
-# A NAT opens ports for those inside that ask: by PCP and NAT-PMP, or by UPnP (`miniupnpd` of Debian).
-opens_ports() { # name, its address outside, inside, pcp|upnp
+# A NAT opens ports for those inside that ask: by PCP or UPnP (`miniupnpd` of Debian), or by NAT-PMP and nothing else.
+opens_ports() { # name, its address outside, inside, pcp|upnp|nat-pmp
     local by_pcp=no by_upnp=no
-    case $4 in pcp) by_pcp=yes ;; upnp) by_upnp=yes ;; esac
+    case $4 in
+        pcp) by_pcp=yes ;;
+        upnp) by_upnp=yes ;;
+        nat-pmp)
+            at "$1" python3 "$(dirname "$0")/nat_pmp.py" "$2" > "$work/$1.log" &
+            wait_for grep -q listening "$work/$1.log"
+            return
+            ;;
+    esac
     at "$1" nft -f - <<'RULES'
 table inet miniupnpd {
     chain forward { type filter hook forward priority 0; jump miniupnpd; }

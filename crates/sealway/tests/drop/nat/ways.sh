@@ -113,6 +113,7 @@ cmp "$work/file" "$work/in/file"
 case $case in
     opened-pcp) wait_for grep -q "mapping removed" "$work/nat_b.log" ;;
     opened-upnp) wait_for grep -q "removing redirect rule" "$work/nat_b.log" ;;
+    opened-nat-pmp) wait_for grep -q closed "$work/nat_b.log" ;;
 esac
 case $expected in
     direct) has_gone direct 1 || shows "it did not go directly" ;;
