@@ -95,3 +95,22 @@ port=$(sed -n 's/.*"address":"[^"]*:\([0-9]*\)".*/\1/p' "$work/sent" | head -n 1
 rm -rf "$work/out"; mkdir "$work/out"
 SEALWAY_CODE=$(code) SEALWAY_CONFIG_DIR=$work/away "$program" receive --yes --json --code --connect "127.0.0.1:$port" "$work/out" >"$work/received" || fail "by an address: $?, $(said)"
 arrived "by an address"
+
+# Where there are several interfaces, of which one leads to the other end. What another one leads to has the same addresses at both, as the
+# networks of containers have.
+alone() { # how commands are run there
+    "$@" ip link add alone type veth peer name nobody
+    "$@" ip address add 172.17.0.1/16 dev alone
+    "$@" ip link set alone up
+    "$@" ip link set nobody up
+}
+alone
+alone there
+ip link add w0 type veth peer name w1 netns "$other"
+ip address add 10.78.0.1/24 dev w0
+ip link set w0 up
+there ip address add 10.78.0.2/24 dev w1
+there ip link set w1 up
+sends
+SEALWAY_CODE=$(code) receives || fail "several interfaces: $?, $(said)"
+arrived "several interfaces"
