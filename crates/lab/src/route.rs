@@ -24,6 +24,7 @@ mod liar_tests;
 mod linked;
 mod nginx;
 mod opening;
+mod pair;
 mod shoes;
 mod sing_box;
 mod stack;
@@ -39,6 +40,7 @@ pub use crate::peer::proc::Memory;
 pub use engine::Engine;
 pub use guest::Guest;
 pub(crate) use half::Served;
+pub use pair::Pair;
 pub use stack::Stack;
 
 /// What a stack is, for readers who meet the word for the first time.
@@ -254,8 +256,7 @@ impl Route {
         if !stack.has_programs() {
             return Ok(Route::direct(sink));
         }
-        if let Some(lack) = stack.lacking(engine.kind()) {
-            let what = format!("{} has no {lack}", engine.name());
+        if let Some(what) = engine.lacks(stack) {
             return Err(RouteError::Unavailable { what });
         }
         let (id, folder) = (opening::id()?, opening::folder()?);

@@ -51,7 +51,7 @@ use sealway_aead::Suite;
 use crate::measure::cpu::Method;
 use crate::plan::{Layout, Overhead, Plan, PlanError, Profile};
 use crate::result::{ResultRow, Subject};
-use crate::route::{Engine, Stack, engine};
+use crate::route::{Engine, Pair, Stack, engine};
 use crate::run::Cell;
 use crate::workload::fit::fit;
 use crate::workload::metric::{Metric, THROUGHPUT};
@@ -161,7 +161,19 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         peers: remote.map_or(request.peers.clone(), |_| Peers::None),
         ..request.clone()
     };
-    let Found { mut subjects, engines } = routes::find(&asked, specs.iter().map(|spec| spec.stack))?;
+    let mut found = routes::find(&asked, specs.iter().map(|spec| spec.stack))?;
+    let alike = found.engines.len();
+    if request.profile == Profile::Full && request.pairs.is_empty() {
+        let others = found.engines.iter().skip(1);
+        let pairs: Vec<Pair> = others.flat_map(|engine| Pair::both_ways(engine.name())).collect();
+        let stacks: Vec<Stack> = specs
+            .iter()
+            .filter(|spec| mixed(spec, &request.stacks))
+            .map(|spec| spec.stack)
+            .collect();
+        found.pair(&pairs, &stacks)?;
+    }
+    let Found { mut subjects, engines } = found;
     let keep = request.profile == Profile::Quick && remote.is_none();
     let over = request.over();
     let runs = |subject: &&mut Subject| subject.error.is_empty() && subject.name != DIRECT;
@@ -177,7 +189,12 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         if spec.stack == Stack::DIRECT {
             return vec![cell(spec, None)];
         }
-        let engines = engines.iter().cloned();
+        let count = if mixed(&spec, &request.stacks) {
+            engines.len()
+        } else {
+            alike
+        };
+        let engines = engines[..count].iter().cloned();
         engines.map(|engine| cell(spec, Some(engine))).collect()
     };
     let starts: Duration = specs.iter().map(|spec| starts(&spec.stack, &engines)).sum();
@@ -249,6 +266,12 @@ fn specs(profile: Profile, stacks: &[Stack], suites: &[Suite]) -> Vec<Spec> {
     specs
 }
 
+/// Whether a full run has the pairs of ours with every other program in this case: with all of them it would have twice the cases.
+fn mixed(spec: &Spec, stacks: &[Stack]) -> bool {
+    let chosen = CHOSEN.contains(&spec.stack) || stacks.contains(&spec.stack);
+    chosen && (spec.streams, spec.direction) == (1, Direction::Down)
+}
+
 /// Refuses what is measured on one host only.
 ///
 /// # Errors
@@ -264,6 +287,9 @@ pub fn allowed(request: &Request) -> Result<(), LabError> {
     }
     if let Some(guest) = request.guests.first() {
         return refuse(format!("the peer {}", guest.name()));
+    }
+    if let Some(pair) = request.pairs.first() {
+        return refuse(format!("the pair {pair}"));
     }
     match request.stacks.iter().find(|stack| far::remote_stack(stack).is_err()) {
         Some(stack) => refuse(format!("the stack {stack}, which has nginx in it,")),

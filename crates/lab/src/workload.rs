@@ -31,7 +31,7 @@ use crate::measure::{WarningCode, clock};
 use crate::plan::{Plan, PlanError, Preset, Profile};
 use crate::remote;
 use crate::result::{Case, Machine, PlanFacts, Recommendation, ResultRow, RunResult, SCHEMA, Subject, Warning};
-use crate::route::{Guest, Stack};
+use crate::route::{Guest, Pair, Stack};
 use crate::run::{Cell, Deadline, Job, Observer, Outcome, Probe, SystemProbe, Timing, execute};
 use crate::{machine, run};
 
@@ -139,6 +139,8 @@ pub struct Request {
     /// User-supplied programs, each with a name of its own, for workloads that can measure them. It is an error
     /// if one cannot take part.
     pub guests: Vec<Guest>,
+    /// Pairs of programs, for the same workloads. It is an error if one cannot take part.
+    pub pairs: Vec<Pair>,
     /// Suites to measure; all if empty.
     pub suites: Vec<Suite>,
     /// Time limit for the whole run; the workload's own for the profile if absent.

@@ -26,7 +26,7 @@ use sealway_lab::catalogue::ALL;
 use sealway_lab::link::Link as LabLink;
 use sealway_lab::plan::Preset;
 use sealway_lab::reproduce::Recipe;
-use sealway_lab::route::{Guest, Stack};
+use sealway_lab::route::{Guest, Pair as LabPair, Stack};
 
 use crate::exit::Exit;
 
@@ -237,6 +237,14 @@ pub(crate) struct LabOptions {
     #[arg(long, value_name = "NAME=PATH", value_parser = values::guest)]
     pub(crate) peer: Vec<Guest>,
 
+    /// Two programs as one subject, one the client of the other: sealway, a peer, or the name of a --peer
+    ///
+    /// What it gives to change one end only: `--pair sealway+xray` beside `--peers xray`. It has to be there. For the workloads
+    /// transports, requests and flows and what contains them, but for recipes. `transports --full` has our program with each other one,
+    /// both ways.
+    #[arg(long, value_name = "CLIENT+SERVER,…", value_delimiter = ',')]
+    pub(crate) pair: Vec<LabPair>,
+
     /// Cipher suites to measure [default: all]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = values::suite())]
     pub(crate) suite: Vec<Suite>,
@@ -345,7 +353,7 @@ pub(crate) enum HttpsPost {
 /// is a ratio, and so is what is measured; each is confirmed, of another size, contradicted or not decided, by one rule. Programs
 /// that are missing are named with the command that gets them. Suites and stacks that are asked for narrow the recipe down.
 #[derive(Args, Debug)]
-#[command(after_help = Exit::help())]
+#[command(after_help = Exit::help(), mut_arg("pair", |arg| arg.hide(true)))]
 pub(crate) struct Reproduce {
     /// Which measurements
     #[arg(value_name = "RECIPE", value_parser = values::recipe())]

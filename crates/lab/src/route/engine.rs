@@ -14,6 +14,9 @@ use crate::result::Subject;
 /// Peers that speak the same protocols.
 pub const PEERS: [&str; 4] = ["xray", "v2ray", "sing-box", "shoes"];
 
+/// Between the names of client and server where they are two programs.
+pub(super) const PLUS: char = '+';
+
 /// How long two programs take to start.
 const START: Duration = Duration::from_millis(100);
 
@@ -27,6 +30,8 @@ pub struct Engine {
     program: PathBuf,
     version: String,
     kind: Kind,
+    /// What serves in its place.
+    server: Option<Box<Engine>>,
 }
 
 impl Engine {
@@ -37,6 +42,7 @@ impl Engine {
             program: program.to_owned(),
             version: crate::run::version(),
             kind: Kind::Sealway,
+            server: None,
         }
     }
 
@@ -85,7 +91,40 @@ impl Engine {
             kind: Kind::of(&version),
             program,
             version,
+            server: None,
         })
+    }
+
+    /// This program as the client of another one, under both names.
+    pub(crate) fn to(&self, server: &Engine) -> Engine {
+        Engine {
+            name: format!("{}{PLUS}{}", self.name, server.name),
+            version: format!("{}; {}", self.version, server.version),
+            server: Some(Box::new(server.clone())),
+            ..self.clone()
+        }
+    }
+
+    /// Who serves: most often the program itself.
+    pub(super) fn server(&self) -> &Engine {
+        self.server.as_deref().unwrap_or(self)
+    }
+
+    /// What client or server has not and a stack needs, with the name of the program.
+    pub(super) fn lacks(&self, stack: &Stack) -> Option<String> {
+        let lack = |engine: &Engine| {
+            Some(format!(
+                "{} has no {}",
+                engine.program_name(),
+                stack.lacking(engine.kind)?
+            ))
+        };
+        lack(self).or_else(|| lack(self.server()))
+    }
+
+    /// The name of the client's program.
+    fn program_name(&self) -> &str {
+        self.name.split_once(PLUS).map_or(&self.name, |(client, _)| client)
     }
 
     /// The subject's name.
@@ -100,7 +139,7 @@ impl Engine {
 
     /// How long client and server of a stack take until both listen, on two CPUs.
     pub(crate) fn start(&self, stack: &Stack) -> Duration {
-        if self.kind == Kind::Sealway && stack.is_timed() {
+        if self.server().kind == Kind::Sealway && stack.is_timed() {
             START + NEXT_SECOND
         } else {
             START
@@ -119,23 +158,36 @@ impl Engine {
 
     /// The program as the result file describes it, with its configurations for those of `stacks` that it has.
     pub fn subject(&self, stacks: &[Stack]) -> Subject {
-        let argv = |role: &str| {
-            let arguments = self.kind.arguments(Path::new(&format!("{role}.json")));
+        let server = self.server();
+        let argv = |(role, engine): (&str, &Engine)| {
+            let arguments = engine.kind.arguments(Path::new(&format!("{role}.json")));
             let words = arguments.iter().map(|word| word.to_string_lossy().into_owned());
-            (
-                role.to_owned(),
-                std::iter::once(self.name.clone()).chain(words).collect(),
-            )
+            let name = engine.program_name().to_owned();
+            (role.to_owned(), std::iter::once(name).chain(words).collect())
         };
+        let mut differs = self.kind.differs();
+        if self.server.is_some() {
+            let of_server = server
+                .kind
+                .differs()
+                .into_iter()
+                .filter(|line| !self.kind.differs().contains(line));
+            differs.extend(of_server.collect::<Vec<_>>());
+        }
+        let can: Vec<Stack> = stacks
+            .iter()
+            .copied()
+            .filter(|stack| self.lacks(stack).is_none())
+            .collect();
         Subject {
             name: self.name.clone(),
             version: self.version.clone(),
             kind: "program".to_owned(),
             sha256: program::sha256_of(&self.program).unwrap_or_default(),
-            role_argv: ["client", "server"].into_iter().map(argv).collect(),
-            config: form::samples(self.kind, stacks),
+            role_argv: [("client", self), ("server", server)].into_iter().map(argv).collect(),
+            config: form::samples([self.kind, server.kind], &can),
             setup: "matched".to_owned(),
-            differs: self.kind.differs(),
+            differs,
             error: String::new(),
         }
     }

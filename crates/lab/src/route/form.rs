@@ -30,18 +30,17 @@ pub(super) fn server(kind: Kind, facts: &Facts<'_>, ports: [u16; 2], sink: Socke
     }
 }
 
-/// The configurations of a program for those of `stacks` that it has, for the result file: by stack and role, with made-up
+/// The configurations of client and server for `stacks`, which both have, for the result file: by stack and role, with made-up
 /// ports, folder and id.
-pub(super) fn samples(kind: Kind, stacks: &[Stack]) -> BTreeMap<String, Value> {
+pub(super) fn samples([at_client, at_server]: [Kind; 2], stacks: &[Stack]) -> BTreeMap<String, Value> {
     let mut samples = BTreeMap::new();
-    let can = |stack: &&Stack| stack.has_programs() && stack.lacking(kind).is_none();
-    for stack in stacks.iter().filter(can) {
+    for stack in stacks.iter().filter(|stack| stack.has_programs()) {
         let facts = Facts::sample(*stack);
         let mut add = |role: &str, config: Value| samples.insert(format!("{stack} {role}"), config);
         let to = if stack.needs_nginx() { local(3) } else { local(2) };
-        add("client", client(kind, &facts, 1, to, local(9)));
+        add("client", client(at_client, &facts, 1, to, local(9)));
         if stack.has_wire() {
-            add("server", server(kind, &facts, [2, 4], local(9)));
+            add("server", server(at_server, &facts, [2, 4], local(9)));
         }
         if stack.needs_nginx() {
             add("front", json!(facts.nginx(3, local(2), None)));
@@ -60,7 +59,7 @@ mod tests {
 
     #[test]
     fn our_own_reader_finds_nothing_to_say_of_any_configuration() {
-        let samples = samples(Kind::Sealway, &Stack::ALL);
+        let samples = samples([Kind::Sealway; 2], &Stack::ALL);
         // All but the direct one have a client, all but the copy a server.
         let fronts = Stack::ALL.iter().filter(|stack| stack.needs_nginx()).count();
         let count = |role: &str| samples.keys().filter(|name| name.ends_with(role)).count();

@@ -86,8 +86,8 @@ impl<'a> Opening<'a> {
         let at = [self.facts.listen, LOOPBACK];
         let used = if stack.shape == stack::Shape::Fallback { 2 } else { 1 };
         self.start_at("server", &at[..used], |opening, ports| {
-            let config = form::server(opening.engine.kind(), &opening.facts, ports, sink);
-            opening.engine_command("server", ports[0], &config.to_string())
+            let config = form::server(opening.engine.server().kind(), &opening.facts, ports, sink);
+            opening.engine_command(opening.engine.server(), "server", ports[0], &config.to_string())
         })
     }
 
@@ -109,7 +109,7 @@ impl<'a> Opening<'a> {
     pub(super) fn client(&mut self, server: SocketAddr, sink: SocketAddr) -> Result<SocketAddr, RouteError> {
         self.start_at("client", &[LOOPBACK], |opening, [port, _]| {
             let config = form::client(opening.engine.kind(), &opening.facts, port, server, sink);
-            opening.engine_command("client", port, &config.to_string())
+            opening.engine_command(opening.engine, "client", port, &config.to_string())
         })
     }
 
@@ -138,10 +138,10 @@ impl<'a> Opening<'a> {
         }
     }
 
-    fn engine_command(&self, role: &str, port: u16, config: &str) -> Result<Command, RouteError> {
+    fn engine_command(&self, engine: &Engine, role: &str, port: u16, config: &str) -> Result<Command, RouteError> {
         let file = self.write(role, port, config)?;
-        let mut command = Command::new(self.engine.program());
-        command.args(self.engine.kind().arguments(&file));
+        let mut command = Command::new(engine.program());
+        command.args(engine.kind().arguments(&file));
         Ok(command)
     }
 

@@ -3,7 +3,7 @@
 
 use super::{LabError, Request, subjects};
 use crate::result::{ResultRow, Subject};
-use crate::route::{Engine, Guest, Stack, engine};
+use crate::route::{Engine, Guest, Pair, Stack, engine};
 
 /// Name of the subject that is no subject: the generator straight to the sink.
 pub(crate) const DIRECT: &str = "direct";
@@ -20,8 +20,27 @@ pub(crate) struct Found {
     pub(crate) engines: Vec<Engine>,
 }
 
-/// Looks for our engine, for the peers that were asked for and for user-supplied programs, to run `stacks`, of
-/// which some may be there twice.
+impl Found {
+    /// Adds pairs of programs, to run `stacks`.
+    ///
+    /// # Errors
+    /// [`LabError::PeerMissing`] for one that cannot take part.
+    pub(crate) fn pair(&mut self, pairs: &[Pair], stacks: &[Stack]) -> Result<(), LabError> {
+        for pair in pairs {
+            let engine = pair.engine(&self.engines).map_err(|why| LabError::PeerMissing {
+                name: pair.to_string(),
+                why,
+            })?;
+            let control = self.subjects.len().saturating_sub(1);
+            self.subjects.insert(control, engine.subject(stacks));
+            self.engines.push(engine);
+        }
+        Ok(())
+    }
+}
+
+/// Looks for our engine, for the peers that were asked for, for user-supplied programs and for pairs of all these, to run
+/// `stacks`, of which some may be there twice.
 ///
 /// # Errors
 /// [`LabError::UnknownPeer`] or [`LabError::PeerMissing`] for a peer that was asked for by name or supplied,
@@ -53,7 +72,9 @@ pub(crate) fn find(request: &Request, stacks: impl IntoIterator<Item = Stack>) -
         differs: vec!["no program: from the generator straight to the sink".to_owned()],
         ..Subject::default()
     });
-    Ok(Found { subjects, engines })
+    let mut found = Found { subjects, engines };
+    found.pair(&request.pairs, &once)?;
+    Ok(found)
 }
 
 /// User-supplied programs, asked what they are.

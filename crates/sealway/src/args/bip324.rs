@@ -44,7 +44,8 @@ pub(crate) enum Bip324 {
 
 /// What to measure.
 #[derive(Args, Debug)]
-#[command(mut_arg("peer", |arg| arg.hide(true)), group(ArgGroup::new("threads").args(["gpu", "what"])))]
+#[command(mut_arg("peer", |arg| arg.hide(true)), mut_arg("pair", |arg| arg.hide(true)))]
+#[command(group(ArgGroup::new("threads").args(["gpu", "what"])))]
 pub(crate) struct Bench {
     /// Put an NVIDIA GPU beside the processor, as `sealway lab bip324 --gpu` does
     ///

@@ -13,7 +13,7 @@ use sealway_lab::plan::{Preset, Profile};
 use sealway_lab::report::{html, json, terminal};
 use sealway_lab::reproduce;
 use sealway_lab::result::RunResult;
-use sealway_lab::route::Guest;
+use sealway_lab::route::{Guest, Pair};
 use sealway_lab::transports;
 use sealway_lab::workload::{self, LabError, Peers, Request};
 
@@ -104,6 +104,7 @@ pub(crate) fn measure(measured: Measured, options: &LabOptions, special: Special
         Measured::Recipe(_) => Vec::new(),
     };
     check_guests(measured, &options.peer)?;
+    check_pairs(measured, &options.pair)?;
     let other_host = special.remote.filter(|asked| asked.remote.is_some());
     let mut request = request(options, special)?;
     if other_host.is_some() {
@@ -216,6 +217,7 @@ fn request(options: &LabOptions, special: Special<'_>) -> Result<Request, Proble
         profile,
         peers: peers(&options.peers)?,
         guests: options.peer.clone(),
+        pairs: options.pair.clone(),
         suites: options.suite.clone(),
         budget: options.budget,
         overtime: false,
@@ -294,6 +296,22 @@ fn check_guests(measured: Measured, guests: &[Guest]) -> Result<(), Problem> {
         }
         None => Ok(()),
     }
+}
+
+/// Pairs need a workload over proxied routes.
+fn check_pairs(measured: Measured, pairs: &[Pair]) -> Result<(), Problem> {
+    let can = match measured {
+        Measured::All => true,
+        Measured::One(workload) => workload.guests,
+        Measured::Recipe(_) => false,
+    };
+    if pairs.is_empty() || can {
+        return Ok(());
+    }
+    let able = catalogue::ALL.iter().filter(|workload| workload.guests);
+    let names: Vec<&str> = able.map(|workload| workload.name).collect();
+    let what = format!("--pair is for the workloads {}", names.join(", "));
+    Err(Problem::new(Exit::Usage, what).hint("sealway lab transports --pair sealway+xray"))
 }
 
 fn peers(words: &[PeerWord]) -> Result<Peers, Problem> {

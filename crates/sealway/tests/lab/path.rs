@@ -255,6 +255,8 @@ fn transports_are_measured_with_the_cost_of_each_process() {
         "none",
         "--peer",
         &again,
+        "--pair",
+        "again+sealway",
         "--stack",
         stacks,
         "--budget",
@@ -273,7 +275,7 @@ fn transports_are_measured_with_the_cost_of_each_process() {
     };
     assert!(find("direct", "direct", "throughput")["median"].as_f64().unwrap() > 0.0);
     for stack in stacks.split(',') {
-        for subject in ["sealway", "again"] {
+        for subject in ["sealway", "again", "again+sealway"] {
             assert!(find(stack, subject, "throughput")["median"].as_f64().unwrap() > 0.0);
         }
         for metric in ["cpu_per_gb", "cpu_per_gb_client", "cpu_per_gb_server"] {
@@ -296,6 +298,11 @@ fn transports_are_measured_with_the_cost_of_each_process() {
     assert!(
         brought["version"].as_str().unwrap().starts_with("sealway "),
         "{brought}"
+    );
+    let pair = &result["subjects"][2];
+    assert_eq!(
+        (&pair["name"], &pair["role_argv"]["server"][0]),
+        (&"again+sealway".into(), &"sealway".into())
     );
     // Ours stands beside it, as beside every peer.
     assert_eq!(find("vless-tcp", "sealway", "throughput")["ratio"]["to"], "again");
@@ -327,6 +334,13 @@ fn a_user_supplied_program_that_cannot_take_part_is_told() {
             2,
             "for the workloads transports, requests, flows",
         ),
+        (
+            &["primitives", "--pair", "sealway+xray"],
+            2,
+            "for the workloads transports, requests, flows",
+        ),
+        (&["transports", "--pair", "sealway"], 2, "write CLIENT+SERVER"),
+        (&["transports", "--pair", "sealway+nobody"], 4, "nobody"),
         (
             &["reproduce", "bip324", "--peer", "fork=/bin/sh"],
             2,
