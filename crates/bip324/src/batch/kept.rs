@@ -102,7 +102,9 @@ fn on_a_line(setting: &str) -> String {
             break;
         }
     }
-    line.truncate(line.floor_char_boundary(SETTING));
+    while line.len() > SETTING {
+        line.pop();
+    }
     line.truncate(line.trim_end().len());
     line
 }
