@@ -84,6 +84,7 @@ pub static WORKLOAD: Workload = Workload {
     name: NAME,
     summary: "packets of Bitcoin's v2 transport: batches, sockets, handshakes",
     peers: &PEERS,
+    programs: &[],
     gpu: true,
     guests: false,
     alone: false,

@@ -55,6 +55,7 @@ pub static WORKLOAD: Workload = Workload {
     name: NAME,
     summary: "the lab's own load generators beside iperf3 and wrk",
     peers: &PEERS,
+    programs: &PEERS,
     gpu: false,
     guests: false,
     alone: true,

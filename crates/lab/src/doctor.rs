@@ -74,13 +74,13 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Reads this machine. Starts no program.
-    pub fn of_this_machine() -> Self {
+    /// Reads this machine, and looks for these programs. Starts none.
+    pub fn of_this_machine(programs: &[&'static str]) -> Self {
         Self {
             machine: machine::capture(std::path::Path::new("/")),
             clock: clock::examine(),
             cpus: crate::run::cpus(),
-            peers: find_peers(std::env::var_os("PATH").as_deref()),
+            peers: find_peers(programs, std::env::var_os("PATH").as_deref()),
         }
     }
 }

@@ -62,6 +62,7 @@ pub static WORKLOAD: Workload = Workload {
     name: NAME,
     summary: "files from end to end, beside scp, rsync, croc and others",
     peers: &PEERS,
+    programs: &movers::PROGRAMS,
     gpu: false,
     guests: false,
     alone: false,

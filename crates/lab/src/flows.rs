@@ -36,6 +36,7 @@ pub static WORKLOAD: Workload = Workload {
     name: NAME,
     summary: "short connections through proxied paths, and memory of idle ones",
     peers: &PEERS,
+    programs: &crate::route::PROGRAMS,
     gpu: false,
     guests: true,
     alone: false,

@@ -60,6 +60,7 @@ pub static WORKLOAD: Workload = Workload {
     name: NAME,
     summary: "many small packets in batches, each with its own key",
     peers: &PEERS,
+    programs: &[],
     gpu: true,
     guests: false,
     alone: false,

@@ -57,6 +57,7 @@ pub static WORKLOAD: Workload = Workload {
     name: NAME,
     summary: "ciphers alone: seal, open, key set-up, a fresh key per message",
     peers: &PEERS,
+    programs: &[openssl::NAME],
     gpu: false,
     guests: false,
     alone: false,
@@ -119,12 +120,12 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
 
 /// Says whether this machine can be measured: one subject under two names, and a look at the machine.
 ///
-/// The subject is our AES-128-GCM sealing 16 KiB, the steadiest case there is. Takes about 15 seconds.
+/// The subject is our AES-128-GCM sealing 16 KiB, the steadiest case there is. `programs` are looked for. Takes about 15 seconds.
 ///
 /// # Errors
 /// [`LabError`] never happens with the fixed plan and is passed on as it comes.
-pub fn doctor(observer: &mut dyn Observer) -> Result<Diagnosis, LabError> {
-    let surroundings = Surroundings::of_this_machine();
+pub fn doctor(programs: &[&'static str], observer: &mut dyn Observer) -> Result<Diagnosis, LabError> {
+    let surroundings = Surroundings::of_this_machine(programs);
     observer.planned(&PlanFacts {
         rounds: doctor::ROUNDS as u32,
         window_s: DOCTOR_TIMING.window.as_secs_f64(),

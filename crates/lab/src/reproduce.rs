@@ -25,6 +25,7 @@ use crate::lens::rank::{barred, speed};
 use crate::lens::{OURS, list};
 use crate::measure::WarningCode;
 use crate::packets;
+use crate::peer::program::INSTALLER;
 use crate::plan::{PlanError, Profile};
 use crate::result::{Ranking, Ratio, Reproduction, ResultRow, RunResult, Warning};
 use crate::route::Stack;
@@ -168,7 +169,7 @@ fn missing(recipe: &Recipe, run: &RunResult) -> Vec<String> {
         );
     // It is no subject: what stands behind it is unavailable, and a warning says so.
     let fronts = recipe.steps.iter().flat_map(|step| step.stacks).any(Stack::needs_nginx);
-    let lacks = |warning: &Warning| warning.text.contains("nginx") && warning.text.contains("install the package");
+    let lacks = |warning: &Warning| warning.text.contains("nginx") && warning.text.contains(INSTALLER);
     let nginx = (fronts && run.warnings.iter().any(lacks)).then(|| NGINX.to_owned());
     programs.chain(nginx).collect()
 }

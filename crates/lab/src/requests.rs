@@ -37,6 +37,7 @@ pub static WORKLOAD: Workload = Workload {
     name: NAME,
     summary: "HTTP requests through proxied paths: rate, latency, CPU",
     peers: &PEERS,
+    programs: &crate::route::PROGRAMS,
     gpu: false,
     guests: true,
     alone: false,

@@ -43,6 +43,9 @@ pub(crate) use half::Served;
 pub use pair::Pair;
 pub use stack::Stack;
 
+/// Names of all programs that routes are made of, besides our own.
+pub(crate) const PROGRAMS: [&str; 5] = ["xray", "v2ray", "sing-box", "shoes", "nginx"];
+
 /// What a stack is, for readers who meet the word for the first time.
 pub(crate) const WHAT_A_STACK_IS: &str = "A stack is what carries bytes from the client to the server: a proxy protocol, which says where \
     they go, over TCP or what looks like web traffic, and mostly TLS or a cipher of its own, which seals them.";

@@ -79,6 +79,7 @@ pub static WORKLOAD: Workload = Workload {
     name: NAME,
     summary: "byte streams through proxies, with the CPU time of each process",
     peers: &PEERS,
+    programs: &crate::route::PROGRAMS,
     gpu: false,
     guests: true,
     alone: false,

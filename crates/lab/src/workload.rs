@@ -6,6 +6,7 @@
 pub(crate) mod advice;
 pub(crate) mod batch;
 pub(crate) mod bytes;
+mod catalogue;
 pub(crate) mod chunk;
 pub(crate) mod engine;
 mod error;
@@ -35,6 +36,7 @@ use crate::route::{Guest, Pair, Stack};
 use crate::run::{Cell, Deadline, Job, Observer, Outcome, Probe, SystemProbe, Timing, execute};
 use crate::{machine, run};
 
+pub use catalogue::Catalogue;
 pub use error::LabError;
 pub(crate) use linked::hash_over;
 use rows::{Scheme, Table};
@@ -55,6 +57,8 @@ pub struct Workload {
     pub summary: &'static str,
     /// Names of all peers that it knows.
     pub peers: &'static [&'static str],
+    /// Names of all programs that it looks for, of peers and of what stands beside them.
+    pub programs: &'static [&'static str],
     /// True if it can also measure a GPU.
     pub gpu: bool,
     /// True if it can measure user-supplied programs.
@@ -77,45 +81,6 @@ impl PartialEq for Workload {
 }
 
 impl Eq for Workload {}
-
-/// Workloads that a program knows; those of a run of all in the order in which it takes them.
-#[derive(Clone, Copy, Debug)]
-pub struct Catalogue(pub &'static [&'static Workload]);
-
-impl Catalogue {
-    /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &'static Workload> + use<> {
-        self.0.iter().copied()
-    }
-
-    /// Those that a run of all takes.
-    pub fn together(&self) -> impl Iterator<Item = &'static Workload> + use<> {
-        self.iter().filter(|workload| !workload.alone)
-    }
-
-    /// The workload called `name`.
-    pub fn named(&self, name: &str) -> Option<&'static Workload> {
-        self.iter().find(|workload| workload.name == name)
-    }
-
-    /// Names of all peers that any workload knows, each once.
-    pub fn peers(&self) -> Vec<&'static str> {
-        let mut names = Vec::new();
-        for name in self.iter().flat_map(|workload| workload.peers) {
-            if !names.contains(name) {
-                names.push(*name);
-            }
-        }
-        names
-    }
-
-    /// Names of the subjects that show what is possible without a peer; of several workloads with the same one it comes
-    /// several times.
-    pub fn controls(&self) -> impl Iterator<Item = &'static str> + use<> {
-        let controls = self.iter().map(|workload| workload.lens.control);
-        controls.filter(|control| !control.is_empty())
-    }
-}
 
 /// What peers to measure beside our engine.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

@@ -38,8 +38,7 @@ const STEP: Duration = Duration::from_millis(2);
 /// # Errors
 /// Why the program cannot take part, for the reader.
 pub(super) fn find() -> Result<Program, String> {
-    let path = program::on_path(NAME)
-        .ok_or("not found on PATH; install the package iperf3 to compare with it (apt install iperf3)")?;
+    let path = program::on_path(NAME)?;
     let version = program::version_of("iperf 3.", &path, Command::new(&path).arg("--version"))?;
     Ok(Program { path, version })
 }

@@ -31,8 +31,7 @@ const COUNTS: [(&str, f64); 4] = [("k", 1e3), ("M", 1e6), ("G", 1e9), ("", 1.0)]
 /// # Errors
 /// Why the program cannot take part, for the reader.
 pub(super) fn find() -> Result<Program, String> {
-    let path = program::on_path(NAME)
-        .ok_or("not found on PATH; install the package wrk to compare with it (apt install wrk)")?;
+    let path = program::on_path(NAME)?;
     // It ends as if it had failed.
     let mut command = Command::new("/bin/sh");
     let version = program::version_of("wrk ", &path, command.args(["-c", "\"$0\" -v; true"]).arg(&path))?;

@@ -1,7 +1,7 @@
 //! What the doctor looks at, and what it says about it.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::Surroundings;
 use crate::format::count;
 use crate::measure::{clock, energy};
+use crate::peer::program::{INSTALLER, OF_ROOT};
 use crate::run::{Mark, Outcome};
 
 /// How a finding stands.
@@ -49,18 +50,14 @@ pub struct Peer {
     pub present: bool,
 }
 
-/// Programs looked for: `openssl` is a peer of the cipher workload, xray, V2Ray, sing-box and shoes are of workloads through proxies, where
-/// nginx stands between; the others are of files.
-const PROGRAMS: [&str; 10] = [
-    "openssl", "xray", "v2ray", "sing-box", "shoes", "nginx", "croc", "wormhole", "rsync", "scp",
-];
-
-/// Looks for peers in the folders of `path` (the value of `PATH`); starts nothing.
-pub fn find_peers(path: Option<&OsStr>) -> Vec<Peer> {
-    let folders: Vec<_> = path
-        .map(|path| std::env::split_paths(path).collect())
-        .unwrap_or_default();
-    PROGRAMS
+/// Looks for programs in the folders of `path` (the value of `PATH`) and where only root looks; starts nothing.
+pub fn find_peers(programs: &[&'static str], path: Option<&OsStr>) -> Vec<Peer> {
+    let folders: Vec<PathBuf> = path
+        .into_iter()
+        .flat_map(std::env::split_paths)
+        .chain(OF_ROOT.map(PathBuf::from))
+        .collect();
+    programs
         .iter()
         .map(|name| {
             let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
@@ -291,8 +288,13 @@ fn peers(around: &Surroundings) -> Finding {
     };
     let has_openssl = around.peers.iter().any(|peer| peer.name == "openssl" && peer.present);
     let state = if has_openssl { State::Ok } else { State::Attention };
-    finding(state, format!("present: {}; absent: {}", names(true), names(false))).advise(
+    let text = format!(
+        "present: {}; absent ({INSTALLER} gets all but sshd): {}",
+        names(true),
+        names(false)
+    );
+    finding(state, text).advise(
         "Without openssl the cipher tables have in-process peers only.",
-        "sudo apt-get install openssl",
+        INSTALLER,
     )
 }

@@ -324,7 +324,7 @@ fn peers_are_programs_in_absolute_folders() {
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = std::env::join_paths([Path::new(""), Path::new("relative"), folder.path()]).unwrap();
     let present = |path| {
-        find_peers(path)
+        find_peers(&["openssl", "rsync"], path)
             .iter()
             .filter(|p| p.present)
             .map(|p| p.name)
@@ -332,4 +332,36 @@ fn peers_are_programs_in_absolute_folders() {
     };
     assert_eq!(present(Some(path.as_os_str())), ["openssl"]);
     assert!(present(None).is_empty());
+}
+
+/// Names that are looked for as literals in the sources below `folder`.
+fn looked_for(folder: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            names.extend(looked_for(&path));
+        } else {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let literals = text.split("on_path(\"").skip(1);
+            names.extend(literals.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
+        }
+    }
+    names
+}
+
+#[test]
+fn every_program_that_the_lab_starts_is_looked_for() {
+    let programs = crate::catalogue::ALL.programs();
+    // Libraries, and our own program.
+    let inside = ["aws-lc-rs", "ring", "rustcrypto", "bip324", "https-post", "grpc-plain"];
+    for peer in crate::catalogue::ALL.peers() {
+        let is_of = |program: &&str| peer.starts_with(program) || program.starts_with(peer);
+        assert!(inside.contains(&peer) || programs.iter().any(is_of), "{peer}");
+    }
+    let literals = looked_for(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    assert!(literals.contains(&"nginx".to_owned()));
+    for name in literals {
+        assert!(programs.contains(&name.as_str()), "{name}");
+    }
 }

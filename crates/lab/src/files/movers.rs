@@ -7,7 +7,7 @@ mod ours;
 mod ssh;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::processes::{Moved, Processes, system};
 use super::source::{Shape, Source};
 use super::spec::Spec;
 use crate::link::{Link, Relay};
-use crate::peer::program;
+use crate::peer::program::{self, on_path};
 use crate::result::Subject;
 use crate::run::CellError;
 use crate::workload::{LabError, Request, subjects};
@@ -31,6 +31,19 @@ pub(super) const PEERS: [&str; 9] = [
     codes::WORMHOLE,
     one_file::KEIBIDROP,
     ours::PLAIN,
+];
+
+/// Names of all programs that they are, and of those beside them.
+pub(super) const PROGRAMS: [&str; 9] = [
+    one_file::GO,
+    "rsync",
+    ssh::SCP,
+    "ssh",
+    "sshd",
+    "ssh-keygen",
+    codes::CROC,
+    codes::WORMHOLE,
+    one_file::KEIBIDROP_PROGRAM,
 ];
 
 /// A start that is too long for a quick run.
@@ -140,14 +153,6 @@ pub(super) fn find(request: &Request) -> Result<Found, LabError> {
         std::mem::swap(first, &mut ours);
     }
     Ok(Found { subjects, movers })
-}
-
-/// A program of PATH, or of the folders where only root looks.
-fn on_path(name: &str) -> Result<PathBuf, String> {
-    let elsewhere = ["/usr/sbin", "/usr/local/sbin"].map(|folder| Path::new(folder).join(name));
-    program::on_path(name)
-        .or_else(|| elsewhere.into_iter().find(|path| path.is_file()))
-        .ok_or_else(|| format!("not found on PATH; install {name} to compare with it"))
 }
 
 /// A program as the result file describes it.

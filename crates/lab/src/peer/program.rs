@@ -16,13 +16,24 @@ const MAX_OUTPUT: usize = 256 * 1024;
 /// Most characters of a version.
 const LONGEST: usize = 200;
 
-/// The first file called `name` in the folders of PATH.
-pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
+/// What gets the programs that the lab uses.
+pub(crate) const INSTALLER: &str = "scripts/install-peers";
+
+/// Where only root looks, and services are.
+pub(crate) const OF_ROOT: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
+
+/// The first file called `name` in the folders of PATH and [`OF_ROOT`].
+///
+/// # Errors
+/// That there is none, and what gets it, for the reader.
+pub(crate) fn on_path(name: &str) -> Result<PathBuf, String> {
     std::env::var_os("PATH")
         .iter()
         .flat_map(std::env::split_paths)
+        .chain(OF_ROOT.map(PathBuf::from))
         .filter_map(|folder| std::path::absolute(folder.join(name)).ok())
         .find(|path| path.is_file())
+        .ok_or_else(|| format!("not found: there is no {name} on PATH; {INSTALLER} gets it"))
 }
 
 /// SHA-256 of a file, lower-case hex.

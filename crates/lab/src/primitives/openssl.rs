@@ -58,7 +58,7 @@ impl Program {
     /// # Errors
     /// Why the program cannot take part, for the reader.
     pub(super) fn find() -> Result<Program, String> {
-        let path = program::on_path(NAME).ok_or("not found on PATH; install the package openssl to compare with it")?;
+        let path = program::on_path(NAME)?;
         // Only OpenSSL's speed is understood.
         let version = program::version_of("OpenSSL ", &path, Command::new(&path).arg("version"))?;
         Ok(Program { path, version })

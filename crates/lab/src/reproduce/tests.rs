@@ -310,6 +310,15 @@ fn what_is_missing_is_named_with_what_gets_it() {
         error: "left out of a quick run".to_owned(),
         ..Subject::default()
     });
+    // Who was looked for and not found is.
+    let nowhere = "a-program-that-nobody-has";
+    run.subjects.push(Subject {
+        name: "wormhole".to_owned(),
+        error: crate::peer::program::on_path(nowhere).unwrap_err(),
+        ..Subject::default()
+    });
+    let named = |text: &String| text.starts_with("wormhole: not found") && text.contains(INSTALLER);
+    assert!(evaluate(recipe, &run).missing.iter().any(named));
     assert!(
         evaluate(recipe, &run)
             .missing
@@ -317,8 +326,8 @@ fn what_is_missing_is_named_with_what_gets_it() {
     );
     let why = &claim.evaluate(recipe.peers, &run).readings[0].why;
     assert_eq!(why, "croc took no part: left out of a quick run");
-    let lacking = "nginx is not found on PATH; install the package nginx";
-    run.warnings.push(WarningCode::CellUnavailable.warn("", lacking));
+    let lacking = format!("nginx is not found: there is no nginx on PATH; {INSTALLER} gets it");
+    run.warnings.push(WarningCode::CellUnavailable.warn("", &lacking));
     let named = |recipe| {
         evaluate(recipe, &run)
             .missing

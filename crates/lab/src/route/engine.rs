@@ -54,9 +54,7 @@ impl Engine {
         if !PEERS.contains(&name) {
             return Err(format!("{name} is no peer here"));
         }
-        let program = program::on_path(name)
-            .ok_or_else(|| format!("not found on PATH; install the program {name} to compare with it"))?;
-        Engine::named(name, program)
+        Engine::named(name, program::on_path(name)?)
     }
 
     /// The program found under the name of a peer, which has to be that peer.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::peer::program;
+use crate::peer::program::{self, INSTALLER};
 
 /// The program.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -17,17 +17,13 @@ pub(super) struct Nginx {
 /// # Errors
 /// What is missing, for the reader.
 pub(super) fn find(streams: bool) -> Result<Nginx, String> {
-    // A service as a rule, and then not in every user's PATH.
-    let usual = PathBuf::from("/usr/sbin/nginx");
-    let program = program::on_path("nginx")
-        .or_else(|| usual.is_file().then_some(usual))
-        .ok_or("nginx is not found on PATH; install the package nginx")?;
+    let program = program::on_path("nginx").map_err(|why| format!("nginx is {why}"))?;
     let mut stream_module = None;
     if streams {
         stream_module = module(&program::says_aside(&program, "-V")?)?;
         if let Some(file) = stream_module.as_ref().filter(|file| !PathBuf::from(file).is_file()) {
             return Err(format!(
-                "nginx has no module for streams at {file}; install the package libnginx-mod-stream"
+                "nginx has no module for streams at {file}; {INSTALLER} gets it"
             ));
         }
     }

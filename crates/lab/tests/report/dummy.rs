@@ -9,6 +9,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
     name: "juggling",
     summary: "balls kept in the air",
     peers: &["a-circus"],
+    programs: &[],
     gpu: false,
     guests: false,
     alone: false,

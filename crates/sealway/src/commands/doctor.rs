@@ -1,7 +1,7 @@
 //! `sealway lab doctor`.
 
 use sealway_lab::doctor::Verdict;
-use sealway_lab::primitives;
+use sealway_lab::{catalogue, primitives};
 
 use crate::exit::Exit;
 use crate::output;
@@ -10,7 +10,8 @@ use crate::progress::Progress;
 
 pub(crate) fn run(as_json: bool) -> Result<Exit, Problem> {
     let mut progress = Progress::start(true, None)?;
-    let found = primitives::doctor(&mut progress).map_err(|e| Problem::new(e.ending().into(), &e));
+    let programs = catalogue::ALL.programs();
+    let found = primitives::doctor(&programs, &mut progress).map_err(|e| Problem::new(e.ending().into(), &e));
     progress.clear();
     let found = found?;
     if as_json {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::super::processes::{Ends, Moved, Processes, Role, free_ports};
 use super::super::spec::{Spec, Way};
 use super::{Job, Mover, on_path, subject};
-use crate::peer::program::{says, version_of};
+use crate::peer::program::{INSTALLER, says, version_of};
 use crate::result::Subject;
 use crate::run::CellError;
 
@@ -120,8 +120,7 @@ pub(super) fn wormhole() -> Result<(Subject, Rc<dyn Mover>), String> {
     for server in ["wormhole-mailbox", "transitrelay"] {
         if !known.contains(server) {
             return Err(format!(
-                "its server {server} is not beside it, and nothing here leaves this machine: install \
-                 magic-wormhole-mailbox-server and magic-wormhole-transit-relay where magic-wormhole is"
+                "its server {server} is not beside it, and nothing here leaves this machine: {INSTALLER} gets all three"
             ));
         }
     }

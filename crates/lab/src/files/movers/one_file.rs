@@ -22,6 +22,9 @@ pub(super) const GO: &str = "https-post-go";
 /// KeibiDrop's record layer and gRPC service.
 pub(super) const KEIBIDROP: &str = "keibidrop";
 
+/// The program around them.
+pub(super) const KEIBIDROP_PROGRAM: &str = "keibidrop-grpc";
+
 /// A program of this kind.
 struct Post {
     name: &'static str,
@@ -61,7 +64,7 @@ pub(super) fn find(name: &str, ours: &Path) -> Result<(Subject, Rc<dyn Mover>), 
         ),
         _ => (
             KEIBIDROP,
-            found("keibidrop-grpc")?,
+            found(KEIBIDROP_PROGRAM)?,
             &[],
             [
                 "keibidrop-grpc receive --to ADDR --file FILE",

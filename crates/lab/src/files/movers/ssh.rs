@@ -21,6 +21,10 @@ pub(super) const SCP: &str = "scp";
 pub(super) const RSYNC_SSH: &str = "rsync-ssh";
 pub(super) const RSYNC: &str = "rsync-plain";
 
+/// What is said where the server is missing: the installer leaves it out, for its package opens a port to everybody.
+const NO_SERVER: &str =
+    "not found: there is no sshd on PATH; apt-get install openssh-server gets it, and opens port 22";
+
 /// How long keys may take to be made.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -89,7 +93,7 @@ impl Shell {
     fn find() -> Result<Shell, String> {
         let shell = Shell {
             ssh: on_path("ssh")?,
-            server: on_path("sshd")?,
+            server: on_path("sshd").map_err(|_| NO_SERVER.to_owned())?,
             keygen: on_path("ssh-keygen")?,
         };
         let folder = Folder::temporary("sealway-files-").map_err(|error| error.to_string())?;
