@@ -1,7 +1,7 @@
 //! The workload `transports`: byte streams through a proxied route (see [`crate::route`]), with client, server and whatever
 //! stands before it as processes of their own.
 //!
-//! Case parameters: `stack` (see [`Stack`]), `streams` (TCP connections at once), `direction` (`down`: to who connected,
+//! Case parameters: `stack` (see [`Stack`]), `streams` (TCP connections at once: 1, 4 or 16), `direction` (`down`: to who connected,
 //! `up`: to the target), `suite` (what seals the payload, or `none`). The stack `direct` has no program in it and is the
 //! control; `relay` has one that copies.
 //!
@@ -91,14 +91,16 @@ pub static WORKLOAD: Workload = Workload {
 /// Version of what a window does. Raise it when figures before and after are no longer comparable.
 const VERSION: u32 = 3;
 
-/// Streams of the case with several.
+/// Streams of the cases with several, and of those with many.
 const SEVERAL: usize = 4;
+const MANY: usize = 16;
 
 /// Every byte of a window is compared.
 const FULL: &str = "full";
 
-/// Time limit of a standard run without a budget: programs start for every window.
+/// Time limits of a standard and of a full run without a budget: programs start for every window.
 const STANDARD_LIMIT: Duration = Duration::from_secs(30 * 60);
+const FULL_LIMIT: Duration = Duration::from_secs(240 * 60);
 
 /// What every run has: one of each kind, and the two ciphers of VMess.
 const CHOSEN: [Stack; 5] = [
@@ -221,7 +223,8 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
 }
 
 /// Every case, the most telling first: a time limit drops cases from the end. Without a choice of stacks a standard run has
-/// each with one stream down, and the chosen ones also up and with several streams; a full run has everything.
+/// each with one stream down, and the chosen ones also up and with several streams; a full run, and a choice of stacks, have
+/// everything: up and down, with one stream, with several and with many.
 fn specs(profile: Profile, stacks: &[Stack], suites: &[Suite]) -> Vec<Spec> {
     let wanted = |stack: &Stack| {
         let named = stacks.is_empty() || stacks.contains(stack) || *stack == Stack::DIRECT;
@@ -256,13 +259,16 @@ fn specs(profile: Profile, stacks: &[Stack], suites: &[Suite]) -> Vec<Spec> {
     add(1, Direction::Down, &|_| true);
     add(1, Direction::Up, &chosen);
     add(SEVERAL, Direction::Down, &chosen);
-    if profile == Profile::Full {
-        let others = |stack: &Stack| !chosen(stack);
-        add(1, Direction::Up, &others);
-        add(SEVERAL, Direction::Down, &others);
-    }
     if profile == Profile::Full || !stacks.is_empty() {
-        add(SEVERAL, Direction::Up, &|_| true);
+        let others = |stack: &Stack| !chosen(stack);
+        add(MANY, Direction::Down, &chosen);
+        add(SEVERAL, Direction::Up, &chosen);
+        add(MANY, Direction::Up, &chosen);
+        add(1, Direction::Up, &others);
+        for streams in [SEVERAL, MANY] {
+            add(streams, Direction::Down, &others);
+            add(streams, Direction::Up, &others);
+        }
     }
     specs
 }
@@ -319,8 +325,9 @@ fn starts(stack: &Stack, engines: &[Engine]) -> Duration {
 /// Fits the windows to the time there is, where a cell's programs take `start` on the average to start.
 fn plan(request: &Request, cells: &[Cell], start: Duration) -> Result<Plan, LabError> {
     let limit = match request.profile {
+        Profile::Quick => request.limit(),
         Profile::Standard => request.budget.or(Some(STANDARD_LIMIT)),
-        Profile::Quick | Profile::Full => request.limit(),
+        Profile::Full => request.budget.or(Some(FULL_LIMIT)),
     };
     // Programs start twice for the checks before the first window, and 36 MiB go through them.
     let per_cell = start * 2 + Duration::from_millis(300);

@@ -197,7 +197,15 @@ fn profiles_have_the_cases_they_promise() {
         assert!(standard.iter().any(|spec| spec.stack == stack), "{stack}");
     }
     let full = specs(Profile::Full, &[], &[]);
-    assert_eq!(full.len(), Stack::ALL.len() * 4);
+    assert_eq!(full.len(), Stack::ALL.len() * 6);
+    for streams in [1, 4, 16] {
+        for direction in DIRECTIONS {
+            let of_all = full
+                .iter()
+                .filter(|spec| (spec.streams, spec.direction) == (streams, direction));
+            assert_eq!(of_all.count(), Stack::ALL.len(), "{streams} {direction:?}");
+        }
+    }
     for set in [&quick, &standard, &full] {
         let mut seen = names(set);
         seen.sort_unstable();
@@ -216,7 +224,7 @@ fn profiles_have_the_cases_they_promise() {
         one.iter()
             .all(|spec| [Stack::VLESS_WS, Stack::DIRECT].contains(&spec.stack))
     );
-    assert_eq!(one.len(), 8);
+    assert_eq!(one.len(), 12);
     let chacha = specs(Profile::Quick, &[], &[Suite::ChaCha20Poly1305]);
     let stacks: Vec<_> = chacha.iter().map(|spec| spec.stack).collect();
     assert_eq!(stacks, [Stack::DIRECT, Stack::VMESS_CHACHA_TCP]);
