@@ -3,6 +3,7 @@
 //! Generator and sink know nothing of what lies between: they take an address to connect to. [`cells`] put them at the
 //! ends of a [`crate::route`].
 
+mod advice;
 pub(crate) mod cells;
 pub(crate) mod generator;
 pub(crate) mod lens;

@@ -15,6 +15,7 @@ mod linked;
 pub(crate) mod metric;
 pub(crate) mod routes;
 pub(crate) mod rows;
+pub(crate) mod stacks;
 pub(crate) mod subjects;
 
 use std::path::PathBuf;

@@ -1,5 +1,6 @@
 //! What the lenses of workloads under load have in common.
 
+use super::advice::SCENARIOS;
 use crate::format::times;
 use crate::lens::{Family, Headline, Lens, OURS, Parameter, Place, Scope, Shown};
 use crate::result::{Case, ResultRow};
@@ -75,6 +76,7 @@ pub(crate) const LENS: Lens = Lens {
     },
     finding: |scope, family| finding(&FIGURES, &["rate", "latency_p99", MEMORY], scope, family),
     endless: ">2s",
+    scenarios: SCENARIOS,
     ..Lens::PLAIN
 };
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::advice;
 use super::cells::{AT_ONCE, Shared, Spec, cells_of};
 use crate::lens::OURS;
 use crate::link::Link;
@@ -63,7 +64,7 @@ pub(crate) fn prepare(
             ..Scheme::new(name, def, metrics, Reference::BestOr(&PEERS, DIRECT))
         },
         warnings: Vec::new(),
-        recommend: |_| Vec::new(),
+        recommend: advice::by_scenario,
     })
 }
 

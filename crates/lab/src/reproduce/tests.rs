@@ -6,6 +6,8 @@ use crate::result::{Case, CaseValue, Num, Subject, Window};
 use crate::route::Stack;
 use crate::workload::Peers;
 
+mod planned;
+
 fn request(profile: Profile) -> Request {
     Request {
         profile,
@@ -444,38 +446,6 @@ fn published_near_ties_are_no_order() {
              not told apart."
         ]
     );
-}
-
-/// Stops a run at its first window.
-struct Stopper;
-
-impl Observer for Stopper {
-    fn stopped(&self) -> bool {
-        true
-    }
-}
-
-#[test]
-fn a_part_without_time_is_left_out_though_it_is_the_first() {
-    let part = |budget| Request {
-        budget: Some(budget),
-        suites: vec![sealway_aead::Suite::Aes128Gcm],
-        ..request(Profile::Quick)
-    };
-    let short = (&crate::primitives::WORKLOAD, part(Duration::from_nanos(1)));
-    let fits = (&crate::primitives::WORKLOAD, part(Duration::from_secs(600)));
-    let measure = |parts: &[Part<'_>]| workload::run_parts(parts, &request(Profile::Quick), &mut Stopper);
-    let found = measure(&[short.clone(), fits]).unwrap();
-    let left_out = |warning: &Warning| warning.text.starts_with("primitives is left out: ");
-    assert!(
-        found.plan.cells > 0 && found.warnings.iter().any(left_out),
-        "{:?}",
-        found.warnings
-    );
-    assert!(matches!(
-        measure(&[short]),
-        Err(LabError::Plan(PlanError::LimitTooShort { .. }))
-    ));
 }
 
 #[test]

@@ -1,52 +1,78 @@
 //! What to use for bulk data, from measured figures only.
 
-use crate::format::{gap, sig3_or};
-use crate::lens::choice::Choice;
+use super::lens::kind;
+use crate::format::sig3_or;
 use crate::result::{Recommendation, ResultRow};
-use crate::route::Stack;
-use crate::workload::advice::{OURS, PassedOver, largest, places};
+use crate::workload::stacks::Question;
 
-/// The metric that decides: where generator, programs and sink share the CPUs, throughput follows from it.
-const METRIC: &str = "cpu_per_gb";
+/// Where generator, programs and sink share the CPUs, throughput follows from what the programs cost.
+const BULK: Question = Question {
+    scenario: "bulk",
+    metric: "cpu_per_gb",
+    what: "CPU time of client and server together",
+    figure: |cost| format!("{} s/GB", sig3_or(cost, "?")),
+    over: |name| format!("the bytes of {name} for the same CPU time"),
+};
 
-/// The stack of a row.
-pub(super) fn name(row: &ResultRow) -> String {
-    row.case.text("stack").unwrap_or_default().to_owned()
-}
-
-/// The stack that moves one stream down at the least CPU time, of those that encrypt what they carry.
+/// The stack that moves streams down at the least CPU time, of those that encrypt what they carry: one stream, or the fewest that
+/// were measured.
 pub(super) fn bulk(rows: &[ResultRow]) -> Vec<Recommendation> {
-    let wanted = |row: &ResultRow| {
-        row.subject == OURS
-            && row.metric == METRIC
-            && row.case.int("streams") == Some(1)
-            && row.case.text("direction") == Some("down")
-            && row.case.text("suite").is_some_and(|suite| suite != "none")
-            && Stack::named(row.case.text("stack").unwrap_or_default()).is_none_or(|stack| stack.is_proxy())
-    };
-    let mut found = largest(rows, wanted);
-    found.reverse();
-    let ranked: Vec<&ResultRow> = found.iter().map(|&i| &rows[i]).collect();
-    let Some(choice) = Choice::of(&ranked) else {
+    let is_down = |row: &&ResultRow| BULK.is_about(row) && row.case.text("direction") == Some("down");
+    let streams = |row: &ResultRow| row.case.int("streams");
+    let Some(fewest) = rows.iter().filter(is_down).min_by_key(|row| streams(row)) else {
         return Vec::new();
     };
-    let passed = PassedOver::of(rows, ranked[0], wanted, name);
-    let cost = |row: &ResultRow| format!("{} s/GB", sig3_or(row.median.get(), "?"));
-    let costs: Vec<String> = ranked
-        .iter()
-        .map(|row| format!("{} {}", name(row), cost(row)))
-        .collect();
-    let [lead, over] = choice.gain(name, |name| format!("the bytes of {name} for the same CPU time"));
-    vec![Recommendation {
-        scenario: "bulk".to_owned(),
-        choice: choice.names(name),
-        reason: format!(
-            "One download, CPU time of client and server together, for transports that encrypt: {}. Gain: {lead}{}{over}.{}",
-            costs.join(", "),
-            gap(&lead),
-            passed.sentence(),
-        ),
-        because: places(rows, choice.rows()),
-        confidence: passed.confidence(choice.grade().stored()).to_owned(),
-    }]
+    let alike = |row: &ResultRow| is_down(&row) && streams(row) == streams(fewest);
+    BULK.answer(rows, &kind(&fewest.case), alike).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn row(stack: &str, streams: i64, cost: f64) -> ResultRow {
+        serde_json::from_value(serde_json::json!({
+            "workload": super::super::NAME, "subject": "sealway", "metric": "cpu_per_gb", "unit": "s/GB", "better": "lower",
+            "case": { "stack": stack, "streams": streams, "direction": "down" },
+            "median": cost, "low": cost, "high": cost, "rounds": 9, "values": vec![cost; 9],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_fewest_streams_that_were_measured_decide() {
+        let of_four = [
+            row("vless-tcp-tls", 4, 0.8),
+            row("ss-aes-256-gcm", 4, 0.4),
+            row("vless-tcp", 4, 0.1),
+        ];
+        let found = &bulk(&of_four)[0];
+        assert_eq!(
+            (found.choice.as_str(), found.because.as_slice()),
+            ("ss-aes-256-gcm", &[1, 0][..])
+        );
+        assert!(
+            found.reason.starts_with("4 downloads at once, CPU time of client"),
+            "{}",
+            found.reason
+        );
+        let with_one = [
+            &of_four[..],
+            &[row("vless-tcp-tls", 1, 0.3), row("ss-aes-256-gcm", 1, 0.6)],
+        ]
+        .concat();
+        let found = &bulk(&with_one)[0];
+        assert_eq!(
+            (found.choice.as_str(), found.because.as_slice()),
+            ("vless-tcp-tls", &[3, 4][..])
+        );
+        assert!(
+            found.reason.contains("Gain: 2.00x the bytes of ss-aes-256-gcm"),
+            "{}",
+            found.reason
+        );
+        assert!(bulk(&of_four[1..]).is_empty(), "one that encrypts is no choice");
+    }
 }

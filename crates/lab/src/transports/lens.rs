@@ -1,6 +1,5 @@
 //! How the figures of `transports` are read.
 
-use super::advice::name;
 use crate::format::{count, list_range, sig3_or, times};
 use crate::lens::choice::Choice;
 use crate::lens::rank::speed;
@@ -9,6 +8,7 @@ use crate::lens::{
 };
 use crate::result::{Case, ResultRow};
 use crate::route::{Stack, WHAT_A_STACK_IS};
+use crate::workload::stacks::name;
 
 const LOOPBACK: &str = "Loopback is not a network: there are no losses, no distance and packets of 64 KiB. This is the cost of \
                         the software for each byte. Sender, programs and receiver share the CPUs: trust CPU time before Gbit/s.";
@@ -94,7 +94,7 @@ fn stack(case: &Case) -> &str {
 }
 
 /// Streams and direction: `1 download`, `4 uploads at once`.
-fn kind(case: &Case) -> String {
+pub(super) fn kind(case: &Case) -> String {
     let streams = usize::try_from(case.int("streams").unwrap_or(1)).unwrap_or(1);
     let direction = match case.text("direction").unwrap_or_default() {
         "down" => "download",

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::super::processes::{Ends, Moved, Processes, Role, free_ports};
+use super::super::source::Shape;
 use super::super::spec::{Spec, Way};
 use super::{Job, Mover, on_path, subject};
 use crate::peer::program::{INSTALLER, says, version_of};
@@ -66,7 +67,7 @@ impl Mover for Croc {
     }
 
     fn can(&self, spec: &Spec) -> bool {
-        spec.way == Way::Send && spec.suite.is_none()
+        can(spec)
     }
 
     fn over_links(&self) -> bool {
@@ -156,7 +157,7 @@ impl Mover for Wormhole {
     }
 
     fn can(&self, spec: &Spec) -> bool {
-        spec.way == Way::Send && spec.suite.is_none()
+        can(spec)
     }
 
     fn start_up(&self) -> Duration {
@@ -200,6 +201,12 @@ impl Mover for Wormhole {
         let receiver = processes.start(Role::Receiver, Ends::Alone, &mut receive)?;
         processes.finish(started, receiver, job.watched())
     }
+}
+
+/// Whether they can do a case. They have one cipher each, and take seconds to start: the file by which ciphers are compared says
+/// nothing of them.
+fn can(spec: &Spec) -> bool {
+    spec.way == Way::Send && spec.suite.is_none() && spec.shape != Shape::Hundred
 }
 
 /// A code that nobody has used: a number, and two words of which croc wants at least six letters together.
