@@ -114,25 +114,19 @@ impl Drop for Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::streams;
     use std::io::Read;
-    use std::net::TcpListener;
-
-    fn pair() -> (TcpStream, TcpStream) {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let there = TcpStream::connect(listener.local_addr().expect("its address")).expect("a connection");
-        (listener.accept().expect("the other end").0, there)
-    }
 
     #[test]
     fn a_thrown_switch_wakes_who_waits() {
         let cancel = Cancel::new();
-        let (mut here, _there) = pair();
+        let (mut here, _there) = streams();
         let watch = cancel.watch(&here);
         let waiting = std::thread::spawn(move || here.read(&mut [0]).expect("an end, not an error"));
         cancel.cancel();
         assert_eq!(waiting.join().expect("no panic"), 0);
         drop(watch);
-        let (mut late, _there) = pair();
+        let (mut late, _there) = streams();
         let _watch = cancel.watch(&late);
         assert_eq!(late.read(&mut [0]).expect("an end, not an error"), 0);
     }
@@ -140,7 +134,7 @@ mod tests {
     #[test]
     fn a_stream_that_is_watched_no_more_ends_with_its_owner() {
         let cancel = Cancel::new();
-        let (here, mut there) = pair();
+        let (here, mut there) = streams();
         drop(cancel.watch(&here));
         drop(here);
         assert_eq!(there.read(&mut [0]).expect("an end, not an error"), 0);
@@ -151,7 +145,7 @@ mod tests {
         let cancel = Cancel::new();
         let (told, heard) = std::sync::mpsc::channel();
         let tell = move || told.send(()).expect("somebody hears");
-        let (mut here, mut there) = pair();
+        let (mut here, mut there) = streams();
         cancel.watch(&here).release();
         let kept = cancel.watch(&here);
         kept.release();

@@ -116,32 +116,19 @@ fn part(writer: &mut Writer, reader: &mut Reader, error: &Error) {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
-
-    use sealway_aead::choose::Offer;
-    use sealway_aead::cpu::Cpu;
-    use zeroize::Zeroizing;
-
     use super::*;
-    use crate::link::{Identity, Place, Setup, connect};
+    use crate::link::{Place, connect};
+    use crate::testing::{listen, setup};
 
     fn end(own: u8, place: Place) -> Connected {
-        let setup = Setup {
-            identity: Identity::Keys {
-                own: Zeroizing::new([own; 32]),
-                peers: None,
-            },
-            offer: Offer::of(Cpu::get()),
-            strong: false,
-        };
-        connect(place, &setup, 1, &Cancel::new()).unwrap()
+        connect(place, &setup(own), 1, &Cancel::new()).unwrap()
     }
 
     #[test]
     fn an_end_whose_person_compares_is_not_silent() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (listener, address) = listen();
         let dial = Place::Dial {
-            addresses: vec![listener.local_addr().unwrap()],
+            addresses: vec![address],
             patience: Duration::from_secs(60),
         };
         let (heard, enough) = std::sync::mpsc::channel();

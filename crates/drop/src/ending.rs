@@ -89,16 +89,9 @@ impl Shared {
     }
 
     fn wait(&self, time: Option<Duration>, done: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
-        let state = lock(&self.state);
-        match time {
-            None => self.changed.wait_while(state, |state| !done(state)),
-            Some(time) => self
-                .changed
-                .wait_timeout_while(state, time, |state| !done(state))
-                .map(|(state, _)| state)
-                .map_err(|poisoned| PoisonError::new(poisoned.into_inner().0)),
-        }
-        .unwrap_or_else(PoisonError::into_inner)
+        let (state, time) = (lock(&self.state), time.unwrap_or(Duration::MAX));
+        let waited = self.changed.wait_timeout_while(state, time, |state| !done(state));
+        waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 

@@ -8,7 +8,6 @@ mod kept;
 mod known;
 
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use sealway_aead::derive::{Hash, Prk};
@@ -16,7 +15,7 @@ use sealway_session::handshake::StaticKey;
 use zeroize::Zeroizing;
 
 use crate::key::{self, KeyTextError, PublicKey};
-use folder::{Care, check, failed, is_unwritable, make, malformed, read, settle, stage};
+use folder::malformed;
 
 pub use error::Error;
 pub use folder::config_dir;
@@ -69,10 +68,10 @@ impl Identity {
     /// # Errors
     /// As there.
     pub fn load_or_make_in(dir: &Path) -> Result<Self, Error> {
-        match Self::load_or_keep(dir) {
-            Err(error) if is_unwritable(&error) => Self::ephemeral(),
-            result => result,
-        }
+        let kept = Kept::at(dir, FILE);
+        let (text, is_kept) = kept.secret(|| Ok(Self::ephemeral()?.to_text()))?;
+        let secret = parse(&text).map_err(|(line, what)| malformed(&kept.path, line, what))?;
+        Ok(Self::of(secret, is_kept.then_some(kept.path)))
     }
 
     /// An identity that is forgotten with this value.
@@ -80,19 +79,15 @@ impl Identity {
     /// # Errors
     /// [`Error::Unable`] if the system gives no random bytes.
     pub fn ephemeral() -> Result<Self, Error> {
-        Self::fresh()
+        let mut secret = Box::new(Zeroizing::new([0; 32]));
+        getrandom::fill(&mut **secret)
+            .map_err(|error| Error::Unable(format!("the system gives no random bytes: {error}")))?;
+        Ok(Self::of(secret, None))
     }
 
     /// The identity with this secret key, kept nowhere.
     pub fn with_secret(secret: &Zeroizing<[u8; 32]>) -> Self {
         Self::of(Box::new(secret.clone()), None)
-    }
-
-    fn fresh() -> Result<Self, Error> {
-        let mut secret = Box::new(Zeroizing::new([0; 32]));
-        getrandom::fill(&mut **secret)
-            .map_err(|error| Error::Unable(format!("the system gives no random bytes: {error}")))?;
-        Ok(Self::of(secret, None))
     }
 
     /// The public key, by which others know this machine.
@@ -149,37 +144,6 @@ impl Identity {
     fn of(secret: Box<Zeroizing<[u8; 32]>>, path: Option<PathBuf>) -> Self {
         let public = PublicKey::new(*StaticKey::from_bytes(&secret).public());
         Identity { secret, public, path }
-    }
-
-    fn load_or_keep(dir: &Path) -> Result<Self, Error> {
-        let path = dir.join(FILE);
-        if let Some(found) = Self::load(dir, &path)? {
-            return Ok(found);
-        }
-        make(dir)?;
-        check(dir)?;
-        let mut made = Self::fresh()?;
-        let staged = stage(&path, &made.to_text())?;
-        match staged.persist_noclobber(&path) {
-            Ok(_) => settle(dir)?,
-            // Another program was faster: what it made counts.
-            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
-                let vanished = || failed(&path, "reading")(io::ErrorKind::NotFound.into());
-                return Self::load(dir, &path)?.ok_or_else(vanished);
-            }
-            Err(error) => return Err(failed(&path, "writing")(error.error)),
-        }
-        made.path = Some(path);
-        Ok(made)
-    }
-
-    fn load(dir: &Path, path: &Path) -> Result<Option<Self>, Error> {
-        let Some(text) = read(path, Care::Secret)? else {
-            return Ok(None);
-        };
-        check(dir)?;
-        let secret = parse(&text).map_err(|(line, what)| malformed(path, line, what))?;
-        Ok(Some(Self::of(secret, Some(path.to_owned()))))
     }
 
     /// What the file holds.

@@ -38,9 +38,7 @@ impl Invite {
             Meet::There(_) | Meet::Relay(_) => &[],
         }
     }
-}
 
-impl Invite {
     /// The line that is enough on the same network, if it is.
     pub fn near(&self) -> Option<String> {
         let near = Invite {

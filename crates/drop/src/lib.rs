@@ -7,7 +7,7 @@
 //!
 //! - Who: [`identity`] (the key of this machine, and keys it knows), [`key`] (keys as text), [`typing`] (a code while it is typed),
 //!   [`invite`] (what the other end is to type), [`confirm`] (check words compared by people).
-//! - Who may connect and what is asked, before anything is opened: [`policy`].
+//! - Who may connect and what is asked, before anything is opened: [`policy`]. How many at once: [`places`].
 //! - Where: [`address`], and [`relay`] for ends that cannot reach each other.
 //! - Connections: [`link`] makes a session and its connections; [`cancel`] ends them from elsewhere.
 //! - What is said: [`wire`], and how it [ends](ending). What files are called: [`names`]. What of a file is there: [`ranges`]. Files that an end serves whole:
@@ -64,6 +64,7 @@ pub mod invite;
 pub mod key;
 pub mod link;
 pub mod names;
+pub mod places;
 pub mod policy;
 pub mod pull;
 pub mod ranges;

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -39,6 +39,13 @@ pub fn listen() -> (TcpListener, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     (listener, address)
+}
+
+/// Both ends of a connection.
+pub fn streams() -> (TcpStream, TcpStream) {
+    let (listener, address) = listen();
+    let there = TcpStream::connect(address).unwrap();
+    (listener.accept().unwrap().0, there)
 }
 
 /// Bytes that do not compress and are the same each time.

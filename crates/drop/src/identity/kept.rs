@@ -12,8 +12,8 @@ use super::folder::{Care, check, failed, is_unwritable, make, read, settle, stag
 /// A text file in the folder, written whole or not at all.
 #[derive(Clone, Debug)]
 pub struct Kept {
-    dir: PathBuf,
-    path: PathBuf,
+    pub(super) dir: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 impl Kept {
@@ -70,6 +70,14 @@ impl Kept {
     /// # Errors
     /// As [`Kept::read`], and what `change` fails with.
     pub fn change<T>(&self, change: impl FnOnce(Option<&str>) -> Result<(String, T), Error>) -> Result<T, Error> {
+        self.change_if(|old| change(old).map(|(text, result)| (Some(text), result)))
+    }
+
+    /// The same where `change` may leave it as it is.
+    pub(super) fn change_if<T>(
+        &self,
+        change: impl FnOnce(Option<&str>) -> Result<(Option<String>, T), Error>,
+    ) -> Result<T, Error> {
         make(&self.dir)?;
         // The folder is locked, not the file: that one is replaced.
         let turn = File::open(&self.dir).map_err(failed(&self.dir, "opening the folder"))?;
@@ -77,10 +85,11 @@ impl Kept {
         check(&self.dir)?;
         let old = self.read()?;
         let (text, result) = change(old.as_ref().map(|text| text.as_str()))?;
-        stage(&self.path, &text)?
-            .persist(&self.path)
-            .map_err(|error| failed(&self.path, "writing")(error.error))?;
-        settle(&self.dir)?;
+        if let Some(text) = text {
+            let placed = stage(&self.path, &text)?.persist(&self.path);
+            placed.map_err(|error| failed(&self.path, "writing")(error.error))?;
+            settle(&self.dir)?;
+        }
         Ok(result)
     }
 

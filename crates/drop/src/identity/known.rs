@@ -1,10 +1,9 @@
 //! Keys of others, remembered by name or address.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::Error;
-use super::folder::{Care, check, failed, make, malformed, read, settle, stage};
+use super::folder::malformed;
+use super::{Error, Kept};
 use crate::key::PublicKey;
 
 /// Name of the file in the folder.
@@ -39,18 +38,12 @@ pub enum Remembered {
 /// The file `known_peers`: text, a line for each name, to be edited by hand if wanted. It is replaced whole, never edited in
 /// place, and several programs may change it at the same time.
 #[derive(Clone, Debug)]
-pub struct KnownPeers {
-    dir: PathBuf,
-    path: PathBuf,
-}
+pub struct KnownPeers(Kept);
 
 impl KnownPeers {
     /// The file in this folder, see [`config_dir`](super::config_dir). Neither needs to be there.
     pub fn at(dir: &Path) -> Self {
-        KnownPeers {
-            dir: dir.to_owned(),
-            path: dir.join(FILE),
-        }
+        KnownPeers(Kept::at(dir, FILE))
     }
 
     /// Who is known by this name.
@@ -67,11 +60,8 @@ impl KnownPeers {
     /// # Errors
     /// As [`KnownPeers::lookup`].
     pub fn list(&self) -> Result<Vec<Known>, Error> {
-        let Some(text) = read(&self.path, Care::Own)? else {
-            return Ok(Vec::new());
-        };
-        check(&self.dir)?;
-        parse(&text).map_err(|(line, what)| malformed(&self.path, line, what))
+        let text = self.0.read()?;
+        self.parse(text.as_ref().map(|text| text.as_str()))
     }
 
     /// Remembers a name with its key, first seen on this day (`YYYY-MM-DD`).
@@ -81,26 +71,25 @@ impl KnownPeers {
     /// [`Error::Unfit`] for a name or a day that cannot stand in the file. What [`KnownPeers::lookup`] fails with.
     pub fn remember(&self, name: &str, key: PublicKey, day: &str) -> Result<Remembered, Error> {
         check_name(name).and_then(|()| check_day(day)).map_err(Error::Unfit)?;
-        make(&self.dir)?;
-        let _turn = self.turn()?;
-        let mut all = self.list()?;
-        match all.iter().find(|known| known.name == name) {
-            Some(known) if known.key == key => return Ok(Remembered::Already),
-            Some(known) => {
-                return Err(Error::OtherKey {
+        self.0.change_if(|old| {
+            let mut all = self.parse(old)?;
+            match all.iter().find(|known| known.name == name) {
+                Some(known) if known.key == key => Ok((None, Remembered::Already)),
+                Some(known) => Err(Error::OtherKey {
                     name: name.into(),
                     found: key,
                     known: known.key,
-                });
+                }),
+                None => {
+                    all.push(Known {
+                        name: name.into(),
+                        key,
+                        first_seen: day.into(),
+                    });
+                    Ok((Some(to_text(&all)), Remembered::New))
+                }
             }
-            None => all.push(Known {
-                name: name.into(),
-                key,
-                first_seen: day.into(),
-            }),
-        }
-        self.replace(&all)?;
-        Ok(Remembered::New)
+        })
     }
 
     /// Forgets a name. False if it was not known.
@@ -111,37 +100,28 @@ impl KnownPeers {
         if self.lookup(name)?.is_none() {
             return Ok(false);
         }
-        let _turn = self.turn()?;
-        let mut all = self.list()?;
-        let before = all.len();
-        all.retain(|known| known.name != name);
-        if all.len() == before {
-            return Ok(false);
-        }
-        self.replace(&all)?;
-        Ok(true)
+        self.0.change_if(|old| {
+            let mut all = self.parse(old)?;
+            let before = all.len();
+            all.retain(|known| known.name != name);
+            let forgotten = all.len() < before;
+            Ok((forgotten.then(|| to_text(&all)), forgotten))
+        })
     }
 
-    /// Waits until no other program changes the file. The turn is over when the value is dropped.
-    fn turn(&self) -> Result<File, Error> {
-        // The folder is locked, not the file: that one is replaced.
-        let dir = File::open(&self.dir).map_err(failed(&self.dir, "opening the folder"))?;
-        dir.lock().map_err(failed(&self.dir, "locking the folder"))?;
-        Ok(dir)
+    /// Everybody of what the file holds, if there is one.
+    fn parse(&self, text: Option<&str>) -> Result<Vec<Known>, Error> {
+        let all = text.map_or_else(|| Ok(Vec::new()), parse);
+        all.map_err(|(line, what)| malformed(&self.0.path, line, what))
     }
+}
 
-    fn replace(&self, all: &[Known]) -> Result<(), Error> {
-        check(&self.dir)?;
-        let mut text = format!("{VERSION}\n# name, key, first seen\n");
-        for Known { name, key, first_seen } in all {
-            text.push_str(&format!("{name} {key} {first_seen}\n"));
-        }
-        let staged = stage(&self.path, &text)?;
-        staged
-            .persist(&self.path)
-            .map_err(|error| failed(&self.path, "writing")(error.error))?;
-        settle(&self.dir)
+fn to_text(all: &[Known]) -> String {
+    let mut text = format!("{VERSION}\n# name, key, first seen\n");
+    for Known { name, key, first_seen } in all {
+        text.push_str(&format!("{name} {key} {first_seen}\n"));
     }
+    text
 }
 
 /// Everybody of a file's text. Errors name the line, from 1.
@@ -195,10 +175,7 @@ fn check_day(day: &str) -> Result<(), &'static str> {
     let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = *day.as_bytes() else {
         return Err(wrong);
     };
-    if [y1, y2, y3, y4, m1, m2, d1, d2]
-        .iter()
-        .any(|digit| !digit.is_ascii_digit())
-    {
+    if ![y1, y2, y3, y4, m1, m2, d1, d2].iter().all(u8::is_ascii_digit) {
         return Err(wrong);
     }
     let number = |tens: u8, ones: u8| (tens - b'0') * 10 + (ones - b'0');

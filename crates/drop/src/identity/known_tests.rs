@@ -37,8 +37,8 @@ fn names_are_remembered_and_forgotten() {
     assert_eq!(left, ["[2001:db8::1]:4000"]);
     // Nothing is left beside the file, and both are the owner's alone.
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(&peers.dir), mode(&peers.path)), (0o700, 0o600));
-    assert_eq!(std::fs::read_dir(&peers.dir).unwrap().count(), 1);
+    assert_eq!((mode(&peers.0.dir), mode(&peers.0.path)), (0o700, 0o600));
+    assert_eq!(std::fs::read_dir(&peers.0.dir).unwrap().count(), 1);
 }
 
 #[test]
@@ -98,15 +98,15 @@ fn errors_name_the_line() {
         (vec![VERSION, &good, &good], "line 3: the name stands in line 2 already"),
         (vec![VERSION, &good[..good.len() - 1]], "line 2: a day is written as"),
     ] {
-        std::fs::write(&peers.path, lines.join("\n")).unwrap();
-        std::fs::set_permissions(&peers.path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::fs::write(&peers.0.path, lines.join("\n")).unwrap();
+        std::fs::set_permissions(&peers.0.path, std::fs::Permissions::from_mode(0o600)).unwrap();
         let error = peers.list().unwrap_err().to_string();
         assert!(error.contains(wanted), "{error}");
         // It is not replaced either.
         assert!(peers.remember("bob", key(2), DAY).is_err());
-        assert_eq!(std::fs::read_to_string(&peers.path).unwrap(), lines.join("\n"));
+        assert_eq!(std::fs::read_to_string(&peers.0.path).unwrap(), lines.join("\n"));
     }
-    std::fs::write(&peers.path, [VERSION.as_bytes(), b"\n# \xff"].concat()).unwrap();
+    std::fs::write(&peers.0.path, [VERSION.as_bytes(), b"\n# \xff"].concat()).unwrap();
     assert!(peers.list().unwrap_err().to_string().contains("line 2: it is not text"));
 }
 
@@ -116,15 +116,15 @@ fn a_file_that_others_may_change_is_refused() {
     let peers = KnownPeers::at(dir.path());
     peers.remember("alice", key(1), DAY).unwrap();
     let set = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-    set(&peers.path, 0o644);
+    set(&peers.0.path, 0o644);
     assert_eq!(peers.list().unwrap().len(), 1);
-    set(&peers.path, 0o664);
+    set(&peers.0.path, 0o664);
     let error = peers.list().unwrap_err().to_string();
     assert!(
         error.contains("others may change it") && error.contains("chmod 600"),
         "{error}"
     );
-    set(&peers.path, 0o600);
+    set(&peers.0.path, 0o600);
     set(dir.path(), 0o777);
     assert!(peers.list().unwrap_err().to_string().contains("chmod 700"));
 }

@@ -202,23 +202,17 @@ impl Drop for Admitted {
 #[cfg(test)]
 mod tests {
     use std::io::Read;
-    use std::net::TcpListener;
 
     use super::*;
-
-    fn pair() -> (TcpStream, TcpStream) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let there = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        (listener.accept().unwrap().0, there)
-    }
+    use crate::testing::streams;
 
     #[test]
     fn the_oldest_that_is_silent_makes_room() {
         let admission: Arc<Admission> = Arc::default();
-        let mut here: Vec<_> = (0..OF_ONE).map(|_| pair()).collect();
+        let mut here: Vec<_> = (0..OF_ONE).map(|_| streams()).collect();
         let mut admitted: Vec<_> = here.iter().map(|(here, _)| admission.admit(here).unwrap()).collect();
         assert!(admitted[0].is_at(Stage::Asks));
-        let more = pair();
+        let more = streams();
         admitted.push(admission.admit(&more.0).unwrap());
         assert_eq!(here[1].1.read(&mut [0]).unwrap(), 0, "sent away");
         for at in [0, 2] {
@@ -238,10 +232,10 @@ mod tests {
     #[test]
     fn who_asks_for_too_long_makes_room_and_who_has_the_turn_does_not() {
         let admission: Arc<Admission> = Arc::default();
-        let mut here: Vec<_> = (0..OF_ONE).map(|_| pair()).collect();
+        let mut here: Vec<_> = (0..OF_ONE).map(|_| streams()).collect();
         let admitted: Vec<_> = here.iter().map(|(here, _)| admission.admit(here).unwrap()).collect();
         assert!(admitted.iter().all(|admitted| admitted.is_at(Stage::Turn)));
-        let (more, later) = (pair(), Instant::now() + ASKING);
+        let (more, later) = (streams(), Instant::now() + ASKING);
         assert!(
             admission.admit_at(&more.0, later).is_none(),
             "it has or awaits the turn"
@@ -258,7 +252,7 @@ mod tests {
         let entry = |number: u64, last: u8, since| Entry {
             number,
             from: Some(IpAddr::from([192, 0, 2, last])),
-            stream: pair().0,
+            stream: streams().0,
             stage: Stage::Asks,
             since,
         };
@@ -307,7 +301,7 @@ mod tests {
     fn who_has_begun_goes_when_the_waiting_is_over() {
         let admission: Arc<Admission> = Arc::default();
         let stages = [Stage::Silent, Stage::Begins, Stage::Asks, Stage::Turn, Stage::Stays];
-        let mut here: Vec<_> = stages.iter().map(|_| pair()).collect();
+        let mut here: Vec<_> = stages.iter().map(|_| streams()).collect();
         let admitted: Vec<_> = here.iter().map(|(here, _)| admission.admit(here).unwrap()).collect();
         for (admitted, stage) in admitted.iter().zip(stages) {
             assert!(admitted.is_at(stage));

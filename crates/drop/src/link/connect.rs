@@ -180,7 +180,7 @@ impl DataConnections {
     /// The same; those that `direct` finds come too, which must run then.
     pub fn open_beside(self, direct: Option<&Direct>, cancel: &Cancel) -> Connections {
         let indexes: Vec<u32> = (1..=self.count).collect();
-        self.open_all(&indexes, direct, cancel)
+        self.open_only_beside(&indexes, direct, cancel)
     }
 
     /// The same for connections of these numbers.
@@ -190,10 +190,6 @@ impl DataConnections {
 
     /// The same; those that `direct` finds come too, which must run then.
     pub fn open_only_beside(self, indexes: &[u32], direct: Option<&Direct>, cancel: &Cancel) -> Connections {
-        self.open_all(indexes, direct, cancel)
-    }
-
-    fn open_all(self, indexes: &[u32], direct: Option<&Direct>, cancel: &Cancel) -> Connections {
         let (found, wanted) = channel();
         if let Some(direct) = direct {
             direct.finds_for(&found);
@@ -373,10 +369,8 @@ impl Connections {
                 Err(RecvTimeoutError::Disconnected) => None,
                 Err(RecvTimeoutError::Timeout) if stop() => return Some(Err(Error::Cancelled)),
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => {
-                    let late = std::io::ErrorKind::TimedOut.into();
-                    return Some(Err(Error::network("waiting for the connections of the other end")(
-                        late,
-                    )));
+                    let late = Error::network("waiting for the connections of the other end");
+                    return Some(Err(late(std::io::ErrorKind::TimedOut.into())));
                 }
                 Err(RecvTimeoutError::Timeout) => continue,
             };

@@ -1,6 +1,5 @@
 //! A port at which several sessions come up, one after the other and beside each other, and at which ends come back.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,9 +14,9 @@ use super::admission::{Admission, Admitted, NAMED, Named, Stage};
 use super::again::{Again, NAME_LEN};
 use super::connect::{Connected, DataConnections, Origin};
 use super::connection::Connection;
-use super::establish::{AGAIN, BEGIN, Deadline, Identity, JOIN, Moment, PATIENCE, Peered, Setup, handshake};
+use super::establish::{AGAIN, BEGIN, Deadline, Identity, JOIN, PATIENCE, Peered, Setup};
 use super::join;
-use super::listen::{FirstByte, Waker, accept, attend, first_byte};
+use super::listen::{FirstByte, Waker, accept, attend, first_byte, respond};
 use crate::cancel::Cancel;
 use crate::dial::TICK;
 use crate::{Error, lock};
@@ -260,20 +259,14 @@ impl Inner {
     }
 
     fn attend(&self, mut stream: TcpStream, admitted: &Admitted) {
-        let came = match first_byte(&mut stream, &|| self.over()) {
-            FirstByte::Came(BEGIN) => {
-                admitted.is_at(Stage::Begins);
-                self.begin(stream, admitted)
-            }
-            FirstByte::Came(JOIN) => {
-                admitted.is_at(Stage::Begins);
-                self.join(stream, admitted)
-            }
-            FirstByte::Came(AGAIN) => {
-                admitted.is_at(Stage::Begins);
-                self.again(stream, admitted)
-            }
-            FirstByte::Came(_) | FirstByte::Stopped | FirstByte::Gone => return,
+        let FirstByte::Came(byte @ (BEGIN | JOIN | AGAIN)) = first_byte(&mut stream, &|| self.over()) else {
+            return;
+        };
+        admitted.is_at(Stage::Begins);
+        let came = match byte {
+            BEGIN => self.begin(stream, admitted),
+            JOIN => self.join(stream, admitted),
+            _ => self.again(stream, admitted),
         };
         match came {
             // What does not speak the protocol is not worth a word.
@@ -288,31 +281,13 @@ impl Inner {
         if !self.open.load(Ordering::SeqCst) {
             return Ok(());
         }
-        // Guesses at a code must not be made side by side; keys are no guesses. Who has not said all it has to say first is not in
-        // the way of others.
-        let code = matches!(self.setup.identity, Identity::Code(_));
-        let held = Cell::new(None);
-        let go_on = |moment| {
-            match moment {
-                Moment::Asked if code => {
-                    admitted.is_at(Stage::Turn);
-                    held.set(Some(lock(&self.turn)));
-                }
-                Moment::Asked => drop(admitted.is_at(Stage::Asks)),
-                Moment::Refused => {
-                    held.set(None);
-                    admitted.is_at(Stage::Begins);
-                }
-                Moment::Answered | Moment::Accepted => {}
-            }
-            // Whoever was sent away in the meantime must not spend the code.
-            self.open.load(Ordering::SeqCst) && admitted.is_here()
-        };
-        let deadline = Deadline::after(PATIENCE);
-        match handshake(stream, &self.setup, Role::Responder, deadline, &self.cancel, &go_on) {
+        let is_open = || self.open.load(Ordering::SeqCst);
+        let how = (&self.setup, Deadline::after(PATIENCE));
+        let (result, _turn) = respond(stream, how, &self.cancel, admitted, &self.turn, &is_open);
+        match result {
             Ok(peered) => {
                 admitted.is_at(Stage::Stays);
-                if code {
+                if matches!(self.setup.identity, Identity::Code(_)) {
                     self.open.store(false, Ordering::SeqCst);
                 }
                 let _ = self.found.send(Ok(self.connected(peered)));
@@ -353,18 +328,11 @@ impl Inner {
         peered.connection.release();
         let (joins, joined) = channel();
         let number = self.sessions.add((peered.session.clone(), joins));
-        let hosted = Hosted {
-            sessions: self.sessions.clone(),
-            number,
-        };
-        Connected {
-            data: DataConnections::new(
-                peered.session.clone(),
-                Origin::Hosted(Mutex::new(joined), Box::new(hosted)),
-                1,
-            ),
-            peered,
-        }
+        let sessions = self.sessions.clone();
+        let hosted = Hosted { sessions, number };
+        let origin = Origin::Hosted(Mutex::new(joined), Box::new(hosted));
+        let data = DataConnections::new(peered.session.clone(), origin, 1);
+        Connected { peered, data }
     }
 
     /// A further connection of a session, which may be about to stand.

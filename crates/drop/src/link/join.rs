@@ -25,54 +25,49 @@ pub(super) fn initiate(
     if let Some(hello) = attach.write() {
         stream.write_all(&hello).map_err(Error::network("joining"))?;
     }
-    read::<ANSWER_LEN>(&mut stream, deadline, |bytes| attach.read(bytes))?;
+    let mut answer = [0; ANSWER_LEN];
+    fill(&mut stream, deadline, &mut answer, "joining")?;
+    attach.read(&answer)?;
     finish((stream, watch), attach.finish()?)
 }
 
 /// Joins as the end that was dialled.
-pub(super) fn respond(mut stream: TcpStream, session: &Session, cancel: &Cancel) -> Result<Connection, Error> {
-    let watch = cancel.watch(&stream);
-    let deadline = Deadline::after(PATIENCE);
-    let mut attach = with_random(|random| AttachResponder::new(session, random))?;
-    read::<HELLO_LEN>(&mut stream, deadline, |bytes| attach.read(bytes))?;
-    if let Some(answer) = attach.write() {
-        stream.write_all(&answer).map_err(Error::network("joining"))?;
-    }
-    finish((stream, watch), attach.finish()?)
+pub(super) fn respond(stream: TcpStream, session: &Session, cancel: &Cancel) -> Result<Connection, Error> {
+    let (stream, hello) = heard(stream, cancel)?;
+    answer(stream, session, &hello)
 }
 
 /// The same of a port with several sessions: `find` says whose the token is that the other end begins with. `None` if it is
 /// nobody's.
 pub(super) fn respond_to<T>(
-    mut stream: TcpStream,
+    stream: TcpStream,
     find: impl FnOnce(&[u8; 32]) -> Option<(Arc<Session>, T)>,
     cancel: &Cancel,
 ) -> Result<Option<(Connection, T)>, Error> {
+    let (stream, hello) = heard(stream, cancel)?;
+    match hello.first_chunk().and_then(find) {
+        Some((session, of)) => Ok(Some((answer(stream, &session, &hello)?, of))),
+        None => Ok(None),
+    }
+}
+
+type Watched = (TcpStream, Watch);
+
+/// What the other end begins with, and not a byte more: what follows are records.
+fn heard(mut stream: TcpStream, cancel: &Cancel) -> Result<(Watched, [u8; HELLO_LEN]), Error> {
     let watch = cancel.watch(&stream);
-    let deadline = Deadline::after(PATIENCE);
     let mut hello = [0; HELLO_LEN];
-    fill(&mut stream, deadline, &mut hello, "joining")?;
-    let Some((session, of)) = hello.first_chunk().and_then(find) else {
-        return Ok(None);
-    };
-    let mut attach = with_random(|random| AttachResponder::new(&session, random))?;
-    attach.read(&hello)?;
+    fill(&mut stream, Deadline::after(PATIENCE), &mut hello, "joining")?;
+    Ok(((stream, watch), hello))
+}
+
+fn answer((mut stream, watch): Watched, session: &Session, hello: &[u8]) -> Result<Connection, Error> {
+    let mut attach = with_random(|random| AttachResponder::new(session, random))?;
+    attach.read(hello)?;
     if let Some(answer) = attach.write() {
         stream.write_all(&answer).map_err(Error::network("joining"))?;
     }
-    Ok(Some((finish((stream, watch), attach.finish()?)?, of)))
-}
-
-/// Reads a message of `N` bytes, and not a byte more: what follows are records.
-fn read<const N: usize>(
-    stream: &mut TcpStream,
-    deadline: Deadline,
-    mut take: impl FnMut(&[u8]) -> Result<usize, sealway_session::Error>,
-) -> Result<(), Error> {
-    let mut message = [0; N];
-    fill(stream, deadline, &mut message, "joining")?;
-    take(&message)?;
-    Ok(())
+    finish((stream, watch), attach.finish()?)
 }
 
 /// Reads all of `message` by `deadline`, however slowly it comes.
@@ -86,12 +81,7 @@ pub(super) fn fill(
     while have < message.len() {
         deadline.set(stream).map_err(Error::network(doing))?;
         match stream.read(&mut message[have..]) {
-            Ok(0) => {
-                return Err(Error::Network {
-                    doing: doing.into(),
-                    source: ErrorKind::UnexpectedEof.into(),
-                });
-            }
+            Ok(0) => return Err(Error::network(doing)(ErrorKind::UnexpectedEof.into())),
             Ok(read) => have += read,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(source) => return Err(Error::network(doing)(source)),
@@ -100,7 +90,7 @@ pub(super) fn fill(
     Ok(())
 }
 
-fn finish((stream, watch): (TcpStream, Watch), attached: Attached) -> Result<Connection, Error> {
+fn finish((stream, watch): Watched, attached: Attached) -> Result<Connection, Error> {
     stream.set_read_timeout(None).map_err(Error::network("joining"))?;
     stream.set_write_timeout(None).map_err(Error::network("joining"))?;
     Connection::new(attached.index, (stream, watch), attached.send, attached.recv, &[])
@@ -108,17 +98,14 @@ fn finish((stream, watch): (TcpStream, Watch), attached: Attached) -> Result<Con
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
-
     use std::time::Duration;
 
     use super::*;
+    use crate::testing::streams;
 
     #[test]
     fn bytes_one_by_one_do_not_move_the_deadline() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut there = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let mut here = listener.accept().unwrap().0;
+        let (mut here, mut there) = streams();
         let dripping = std::thread::spawn(move || {
             // Ends soon after the other end is gone.
             while there.write_all(b"x").is_ok() {

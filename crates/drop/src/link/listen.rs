@@ -8,8 +8,8 @@ use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
@@ -201,39 +201,26 @@ impl Host<'_> {
             }
             FirstByte::Came(_) | FirstByte::Gone => return,
         }
-        let held = Cell::new(None);
-        // Guesses at a code must not be made side by side; keys are no guesses. Who has not said all it has to say first, is not let
-        // in the way of others.
-        let go_on = |moment| {
-            match moment {
-                Moment::Asked if matches!(self.setup.identity, Identity::Code(_)) => {
-                    admitted.is_at(Stage::Turn);
-                    held.set(Some(crate::lock(self.turn)));
-                }
-                Moment::Asked => drop(admitted.is_at(Stage::Asks)),
-                Moment::Refused => {
-                    held.set(None);
-                    admitted.is_at(Stage::Begins);
-                }
-                Moment::Answered | Moment::Accepted => {}
-            }
-            // Whoever was sent away in the meantime must not spend the code.
-            !self.is_over() && admitted.is_here()
-        };
-        let result = handshake(stream, self.setup, Role::Responder, deadline, self.cancel, &go_on);
+        let is_open = || !self.is_over();
+        let (result, turn) = respond(
+            stream,
+            (self.setup, deadline),
+            self.cancel,
+            admitted,
+            self.turn,
+            &is_open,
+        );
         let answer = match result {
             Ok(_) | Err(Error::CodeSpent) => result,
             Err(error) => {
-                drop(held.take());
+                drop(turn);
                 return self.turn_away(&error);
             }
         };
         admitted.is_at(Stage::Stays);
-        match found.try_send(answer) {
-            Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                self.over.store(true, Ordering::SeqCst)
-            }
-        }
+        // Another one may have been first.
+        let _ = found.try_send(answer);
+        self.over.store(true, Ordering::SeqCst);
     }
 
     /// What does not speak the protocol is not worth a word; of the others no more are named than somebody reads.
@@ -245,6 +232,39 @@ impl Host<'_> {
             tracing::debug!(%error, "a connection was turned away");
         }
     }
+}
+
+/// The handshake of an end that was let in, while `is_open`; with the turn, if it has that, which others get when it is dropped.
+///
+/// Guesses at a code must not be made side by side; keys are no guesses. Who has not said all it has to say first is not in the way of
+/// others.
+pub(super) fn respond<'a>(
+    stream: TcpStream,
+    (setup, deadline): (&Setup, Deadline),
+    cancel: &Cancel,
+    admitted: &Admitted,
+    turn: &'a Mutex<()>,
+    is_open: &dyn Fn() -> bool,
+) -> (Result<Peered, Error>, Option<MutexGuard<'a, ()>>) {
+    let held = Cell::new(None);
+    let go_on = |moment| {
+        match moment {
+            Moment::Asked if matches!(setup.identity, Identity::Code(_)) => {
+                admitted.is_at(Stage::Turn);
+                held.set(Some(crate::lock(turn)));
+            }
+            Moment::Asked => drop(admitted.is_at(Stage::Asks)),
+            Moment::Refused => {
+                held.set(None);
+                admitted.is_at(Stage::Begins);
+            }
+            Moment::Answered | Moment::Accepted => {}
+        }
+        // Whoever was sent away in the meantime must not spend the code.
+        is_open() && admitted.is_here()
+    };
+    let result = handshake(stream, setup, Role::Responder, deadline, cancel, &go_on);
+    (result, held.take())
 }
 
 /// Keeps a connection for the session that is about to stand. Strangers that have said nothing are among them.

@@ -44,17 +44,12 @@ pub(super) fn reach(
     loop {
         match race(&addresses, (STAGGER, until), setup, cancel) {
             // A port that is full of strangers closes too, and has room again soon; a program of another kind closes always.
-            Err(lost) if lost.was_closed() && closed < CLOSED && !cancel.is_set() => {
-                closed += 1;
-                std::thread::sleep(pause);
-                pause = (pause * 2).min(LONGEST);
-            }
-            Err(lost) if lost.may_come() && Instant::now() + pause < until && !cancel.is_set() => {
-                std::thread::sleep(pause);
-                pause = (pause * 2).min(LONGEST);
-            }
+            Err(lost) if lost.was_closed() && closed < CLOSED && !cancel.is_set() => closed += 1,
+            Err(lost) if lost.may_come() && Instant::now() + pause < until && !cancel.is_set() => {}
             result => return result.map_err(|lost| lost.error),
         }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(LONGEST);
     }
 }
 
@@ -139,15 +134,9 @@ struct Telling {
 impl Telling {
     fn of(turn: Turn, ended: Sender<Outcome>) -> Self {
         let result = Err(Error::Protocol("a thread of this end failed"));
-        let outcome = Outcome {
-            turn,
-            result,
-            counts: true,
-        };
-        Self {
-            ended,
-            outcome: Some(outcome),
-        }
+        let counts = true;
+        let outcome = Some(Outcome { turn, result, counts });
+        Self { ended, outcome }
     }
 
     fn tell(mut self, outcome: Outcome) {
@@ -176,11 +165,8 @@ impl Candidate<'_> {
     fn run(&self, turn: Turn) -> Outcome {
         let wins = Cell::new(false);
         let result = self.attempt(turn.address, &wins);
-        Outcome {
-            turn,
-            result,
-            counts: wins.get(),
-        }
+        let counts = wins.get();
+        Outcome { turn, result, counts }
     }
 
     fn attempt(&self, address: SocketAddr, wins: &Cell<bool>) -> Result<Peered, Error> {

@@ -5,8 +5,6 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
 use rustix::event::{PollFd, PollFlags};
-use sealway_aead::choose::Offer;
-use sealway_aead::cpu::Cpu;
 use sealway_net::blocking::begin;
 use socket2::{Domain, Socket, Type};
 use zeroize::Zeroizing;
@@ -14,6 +12,7 @@ use zeroize::Zeroizing;
 use super::*;
 use crate::dial::wait;
 use crate::link::{Connected, Place, connect};
+use crate::testing::{code, listen};
 
 /// How long anything may take.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -23,21 +22,12 @@ fn soon() -> (Duration, Instant) {
     (STAGGER, Instant::now())
 }
 
-fn setup(identity: Identity) -> Setup {
-    Setup {
-        identity,
-        offer: Offer::of(Cpu::get()),
-        strong: false,
-    }
-}
-
-fn code(words: &str) -> Setup {
-    setup(Identity::Code(Zeroizing::new(words.as_bytes().to_vec())))
-}
-
 fn keys(own: u8, peers: Option<Vec<[u8; 32]>>) -> Setup {
     let own = Zeroizing::new([own; 32]);
-    setup(Identity::Keys { own, peers })
+    Setup {
+        identity: Identity::Keys { own, peers },
+        ..code("")
+    }
 }
 
 /// Both ways to know each other: what this end uses, and what the other one does.
@@ -47,9 +37,7 @@ fn ways() -> [(Setup, Setup); 2] {
 
 /// An address, and a port that nobody takes connections from: they stand, and nothing ever answers.
 fn silent() -> (TcpListener, SocketAddr) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    (listener, address)
+    listen()
 }
 
 fn refusing() -> SocketAddr {
@@ -234,16 +222,8 @@ fn all_are_told_to_stop() {
     let result = ended
         .recv_timeout(PATIENCE / 2)
         .expect("an end before anything gives up by itself");
-    assert!(
-        matches!(
-            result,
-            Err(Lost {
-                error: Error::Cancelled,
-                ..
-            })
-        ),
-        "{result:?}"
-    );
+    let error = result.map_err(|lost| lost.error);
+    assert!(matches!(error, Err(Error::Cancelled)), "{error:?}");
     drop(waits);
 }
 

@@ -105,80 +105,31 @@ fn what_lets_in_follows_from_options_place_and_person() {
     const ELSEWHERE: (bool, bool) = (false, true);
     const UNATTENDED: (bool, bool) = (false, false);
     const LOCAL: (bool, bool) = (true, false);
-    // (where, given, --code, --peer, --anyone, --unchecked): of the first end, of the second, and the check.
-    for ((local, person), [given, code, keys, anyone, unchecked], first, second, check) in [
-        (ELSEWHERE, [false; 5], Code(Made), Code(Typed), Check::Proved),
-        (UNATTENDED, [false; 5], Code(Made), Code(Read), Check::Proved),
-        (
-            ELSEWHERE,
-            [true, false, false, false, false],
-            Code(Given),
-            Code(Given),
-            Check::Proved,
-        ),
-        (
-            ELSEWHERE,
-            [false, true, false, false, false],
-            Code(Made),
-            Code(Typed),
-            Check::Proved,
-        ),
-        (ELSEWHERE, [false, false, true, false, false], Keys, Keys, Check::Proved),
-        (UNATTENDED, [true, false, true, false, false], Keys, Keys, Check::Proved),
-        (
-            ELSEWHERE,
-            [false, false, false, true, false],
-            Anyone,
-            Anyone,
-            Check::Asked,
-        ),
-        (
-            ELSEWHERE,
-            [true, false, false, true, false],
-            Anyone,
-            Anyone,
-            Check::Asked,
-        ),
-        (
-            ELSEWHERE,
-            [false, false, false, true, true],
-            Anyone,
-            Anyone,
-            Check::Shown,
-        ),
-        (
-            UNATTENDED,
-            [false, false, false, true, true],
-            Anyone,
-            Anyone,
-            Check::Shown,
-        ),
+    // Where, and what was said: of the first end, of the second, and the check.
+    for ((local, person), said, first, second, check) in [
+        (ELSEWHERE, "", Code(Made), Code(Typed), Check::Proved),
+        (UNATTENDED, "", Code(Made), Code(Read), Check::Proved),
+        (ELSEWHERE, "given", Code(Given), Code(Given), Check::Proved),
+        (ELSEWHERE, "code", Code(Made), Code(Typed), Check::Proved),
+        (ELSEWHERE, "keys", Keys, Keys, Check::Proved),
+        (UNATTENDED, "given keys", Keys, Keys, Check::Proved),
+        (ELSEWHERE, "anyone", Anyone, Anyone, Check::Asked),
+        (ELSEWHERE, "given anyone", Anyone, Anyone, Check::Asked),
+        (ELSEWHERE, "anyone unchecked", Anyone, Anyone, Check::Shown),
+        (UNATTENDED, "anyone unchecked", Anyone, Anyone, Check::Shown),
         // On this machine itself nothing is needed, and a code or keys count if they were given.
-        (LOCAL, [false; 5], Anyone, Anyone, Check::Local),
-        (LOCAL, [false, false, false, true, false], Anyone, Anyone, Check::Local),
-        (
-            LOCAL,
-            [false, true, false, false, false],
-            Code(Made),
-            Code(Read),
-            Check::Proved,
-        ),
-        (
-            LOCAL,
-            [true, false, false, false, false],
-            Code(Given),
-            Code(Given),
-            Check::Proved,
-        ),
-        (LOCAL, [false, false, true, false, false], Keys, Keys, Check::Proved),
+        (LOCAL, "", Anyone, Anyone, Check::Local),
+        (LOCAL, "anyone", Anyone, Anyone, Check::Local),
+        (LOCAL, "code", Code(Made), Code(Read), Check::Proved),
+        (LOCAL, "given", Code(Given), Code(Given), Check::Proved),
+        (LOCAL, "keys", Keys, Keys, Check::Proved),
     ] {
+        let [given, code, keys, anyone, unchecked] =
+            ["given", "code", "keys", "anyone", "unchecked"].map(|word| said.contains(word));
         for end in ENDS {
             for route in [Route::Dial, Route::Wait] {
                 let wishes = Wishes {
-                    end,
                     route: Some(route),
-                    usual_relay: false,
-                    lan: false,
                     local,
                     person,
                     given,
@@ -186,6 +137,7 @@ fn what_lets_in_follows_from_options_place_and_person() {
                     keys,
                     anyone,
                     unchecked,
+                    ..wishes(end)
                 };
                 let terms = wishes.terms().unwrap();
                 let proof = if end.is_first() { first } else { second };
