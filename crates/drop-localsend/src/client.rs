@@ -17,14 +17,18 @@ use hyper_util::rt::TokioIo;
 use sealway_drop_transfer::progress::{Progress, UnderWay};
 use sealway_drop_transfer::source::SourceFile;
 
+use crate::calls::CANCEL;
 use crate::error::Error;
 use crate::fingerprint::Fingerprint;
 use crate::message::{MAX_MESSAGE, reason};
+use crate::query::target;
 use crate::stream::{Place, connect, of_tls};
 use crate::tls::Tls;
 
 /// Bytes of a file that are read at once.
 const PIECE: usize = 256 << 10;
+/// How long the last word may take.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// A connection to a device.
 pub(crate) struct Client {
@@ -87,6 +91,15 @@ impl Client {
         let kind = if json.is_empty() { "" } else { "application/json" };
         self.ask(Method::POST, target, kind, Outgoing::of(json)).await
     }
+}
+
+/// Tells a device, which would wait for a person to notice, that nothing more comes of a session.
+pub(crate) async fn farewell(place: &Place, tls: &Tls, session: Option<&str>) {
+    let telling = async {
+        let mut client = Client::connect(place, tls, "", FAREWELL).await?;
+        client.post(&target(CANCEL, &[("sessionId", session)]), vec![]).await
+    };
+    let _ = tokio::time::timeout(FAREWELL, telling).await;
 }
 
 /// The whole body of an answer, if it is no longer than this.

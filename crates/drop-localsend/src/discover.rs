@@ -307,11 +307,7 @@ pub async fn scan(node: &Arc<Node>) {
         asking.spawn(async move {
             let place = Place {
                 address: (host, PORT).into(),
-                protocol: if node.is_clear() {
-                    Protocol::Http
-                } else {
-                    Protocol::Https
-                },
+                protocol: node.protocol(),
                 pin: None,
             };
             let _ = tokio::time::timeout(SCAN_PATIENCE, node.register(&place, "")).await;

@@ -6,6 +6,7 @@ use std::io;
 use sealway_drop::fault::{Failure, Fault};
 
 use crate::fingerprint::Fingerprint;
+use crate::message::Malformed;
 
 /// An error of LocalSend.
 #[derive(Debug)]
@@ -86,7 +87,20 @@ pub enum Error {
     },
 }
 
+/// Does what waits for a disk or for a person, beside what goes on here.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    let working = tokio::task::spawn_blocking(work);
+    working.await.map_err(|error| Error::Usage(error.to_string()))
+}
+
 impl Error {
+    pub(crate) fn malformed(what: &'static str) -> impl FnOnce(Malformed) -> Error {
+        move |error| Error::Malformed {
+            what,
+            why: error.to_string(),
+        }
+    }
+
     pub(crate) fn network(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         let doing = doing.into();
         move |source| Error::Network { doing, source }

@@ -70,12 +70,7 @@ impl Favourites {
                 ));
             }
             devices.push(new);
-            let list = List {
-                version: VERSION,
-                devices,
-            };
-            let text = serde_json::to_string_pretty(&list).map_err(|error| Error::Unable(error.to_string()))?;
-            Ok((text + "\n", ()))
+            Ok((text_of(devices)?, ()))
         })
     }
 
@@ -92,12 +87,7 @@ impl Favourites {
             let before = devices.len();
             devices.retain(|device| device.name != name);
             let found = devices.len() < before;
-            let list = List {
-                version: VERSION,
-                devices,
-            };
-            let text = serde_json::to_string_pretty(&list).map_err(|error| Error::Unable(error.to_string()))?;
-            Ok((text + "\n", found))
+            Ok((text_of(devices)?, found))
         })
     }
 
@@ -109,6 +99,15 @@ impl Favourites {
             _ => Err(self.0.malformed("it is of another version of this program")),
         }
     }
+}
+
+fn text_of(devices: Vec<Favourite>) -> Result<String, Error> {
+    let list = List {
+        version: VERSION,
+        devices,
+    };
+    let text = serde_json::to_string_pretty(&list).map_err(|error| Error::Unable(error.to_string()))?;
+    Ok(text + "\n")
 }
 
 mod as_text {

@@ -8,7 +8,7 @@ use sealway_drop::address;
 use sealway_drop::names::Escaped;
 
 use crate::devices::Device;
-use crate::error::Error;
+use crate::error::{Error, blocking};
 use crate::favourites::Favourite;
 use crate::fingerprint::Fingerprint;
 use crate::message::{Info, PORT, Protocol};
@@ -65,7 +65,7 @@ pub async fn find(node: &Arc<Node>, text: &str, known: &[Favourite]) -> Result<F
     match heard(node, &matching).await.as_slice() {
         [] if text.contains('.') => at(node, text, &shown, known).await,
         [] => Err(Error::NotFound { name: shown }),
-        [device] => reach(node, device, device.fingerprint, &shown).await,
+        [device] => reach(node, &device.addresses, device.protocol(), device.fingerprint, &shown).await,
         several => Err(Error::Several {
             name: shown,
             places: several
@@ -94,97 +94,71 @@ async fn heard(node: &Arc<Node>, matching: &dyn Fn(&Device) -> bool) -> Vec<Devi
     }
 }
 
-/// Goes through the addresses of a device.
-async fn reach(node: &Arc<Node>, device: &Device, pin: Option<Fingerprint>, name: &str) -> Result<Found, Error> {
+/// Goes through the addresses that a device may have.
+async fn reach(
+    node: &Arc<Node>,
+    addresses: &[SocketAddr],
+    protocol: Protocol,
+    pin: Option<Fingerprint>,
+    name: &str,
+) -> Result<Found, Error> {
     let mut failure = Error::NotFound { name: name.into() };
-    for address in &device.addresses {
-        let place = Place {
-            address: *address,
-            protocol: device.protocol(),
-            pin,
-        };
+    for &address in addresses {
+        let mut place = Place { address, protocol, pin };
         match node.register(&place, name).await {
-            Ok((info, certificate)) => return Ok(found(place, info, certificate, None)),
-            Err(error) => failure = error,
-        }
-    }
-    Err(failure)
-}
-
-fn found(place: Place, info: Info, certificate: Option<Fingerprint>, remembered: Option<String>) -> Found {
-    Found {
-        place: Place {
-            pin: certificate,
-            ..place
-        },
-        info,
-        remembered,
-    }
-}
-
-/// Where it was last, and else where it is heard. Another device in its place is never taken for it.
-async fn remembered(node: &Arc<Node>, favourite: &Favourite, name: &str) -> Result<Found, Error> {
-    let pin = Some(favourite.fingerprint);
-    let mut failure = None;
-    for address in resolve(&favourite.host, favourite.port).await.unwrap_or_default() {
-        let place = Place {
-            address,
-            protocol: favourite.protocol,
-            pin,
-        };
-        match node.register(&place, name).await {
-            Ok((info, certificate)) => return Ok(found(place, info, certificate, Some(favourite.name.clone()))),
-            Err(error) => failure = Some(error),
-        }
-    }
-    node.announce.notify_one();
-    // What is said in clear proves nothing.
-    let matching = |device: &Device| device.fingerprint == pin && device.protocol() == favourite.protocol;
-    match heard(node, &matching).await.first() {
-        Some(device) => {
-            let mut found = reach(node, device, pin, name).await?;
-            found.remembered = Some(favourite.name.clone());
-            Ok(found)
-        }
-        None => {
-            let impostor = node
-                .devices()
-                .into_iter()
-                .find(|device| device.info.alias.to_lowercase() == favourite.name.to_lowercase());
-            Err(match impostor {
-                Some(device) => Error::OtherCertificate {
-                    name: name.into(),
-                    expected: favourite.fingerprint,
-                    found: device.fingerprint,
-                },
-                None => failure.unwrap_or(Error::NotFound { name: name.into() }),
-            })
-        }
-    }
-}
-
-/// At an address that was said. Its certificate is taken down, and pinned from here on.
-async fn at(node: &Arc<Node>, text: &str, shown: &str, known: &[Favourite]) -> Result<Found, Error> {
-    let mut failure = Error::NotFound { name: shown.into() };
-    for address in resolve(text, PORT).await? {
-        let place = Place {
-            address,
-            protocol: if node.is_clear() {
-                Protocol::Http
-            } else {
-                Protocol::Https
-            },
-            pin: None,
-        };
-        match node.register(&place, shown).await {
             Ok((info, certificate)) => {
-                let known = known.iter().find(|one| Some(one.fingerprint) == certificate);
-                return Ok(found(place, info, certificate, known.map(|one| one.name.clone())));
+                place.pin = certificate;
+                return Ok(Found {
+                    place,
+                    info,
+                    remembered: None,
+                });
             }
             Err(error) => failure = error,
         }
     }
     Err(failure)
+}
+
+/// Where it was last, and else where it is heard. Another device in its place is never taken for it.
+async fn remembered(node: &Arc<Node>, favourite: &Favourite, name: &str) -> Result<Found, Error> {
+    let (pin, protocol) = (Some(favourite.fingerprint), favourite.protocol);
+    let known = |found: Found| Found {
+        remembered: Some(favourite.name.clone()),
+        ..found
+    };
+    let last = resolve(&favourite.host, favourite.port).await.unwrap_or_default();
+    let failure = match reach(node, &last, protocol, pin, name).await {
+        Ok(found) => return Ok(known(found)),
+        Err(error) => error,
+    };
+    node.announce.notify_one();
+    // What is said in clear proves nothing.
+    let matching = |device: &Device| device.fingerprint == pin && device.protocol() == protocol;
+    if let Some(device) = heard(node, &matching).await.first() {
+        return reach(node, &device.addresses, protocol, pin, name).await.map(known);
+    }
+    let impostor = node
+        .devices()
+        .into_iter()
+        .find(|device| device.info.alias.to_lowercase() == favourite.name.to_lowercase());
+    Err(match impostor {
+        Some(device) => Error::OtherCertificate {
+            name: name.into(),
+            expected: favourite.fingerprint,
+            found: device.fingerprint,
+        },
+        None => failure,
+    })
+}
+
+/// At an address that was said. Its certificate is taken down, and pinned from here on.
+async fn at(node: &Arc<Node>, text: &str, shown: &str, known: &[Favourite]) -> Result<Found, Error> {
+    let addresses = resolve(text, PORT).await?;
+    let mut found = reach(node, &addresses, node.protocol(), None, shown).await?;
+    let known = known.iter().find(|one| Some(one.fingerprint) == found.place.pin);
+    found.remembered = known.map(|one| one.name.clone());
+    Ok(found)
 }
 
 async fn resolve(text: &str, port: u16) -> Result<Vec<SocketAddr>, Error> {
@@ -198,8 +172,7 @@ async fn resolve(text: &str, port: u16) -> Result<Vec<SocketAddr>, Error> {
         (false, true) => text.to_owned(),
         (false, false) => format!("{text}:{port}"),
     };
-    let resolving = tokio::task::spawn_blocking(move || address::resolve(&place));
-    let resolved = resolving.await.map_err(|error| Error::Usage(error.to_string()))?;
+    let resolved = blocking(move || address::resolve(&place)).await?;
     resolved.map_err(|error| Error::Usage(format!("{}: {error}", Escaped(text.as_bytes()))))
 }
 

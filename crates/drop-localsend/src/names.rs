@@ -28,26 +28,23 @@ fn component(part: &str) -> String {
     if clean.len() <= MAX_COMPONENT {
         return clean;
     }
-    // What a file is called at its end says what it is.
-    let (stem, end) = match clean.rsplit_once('.') {
-        Some((stem, end)) if !stem.is_empty() && end.len() < 32 => (stem, format!(".{end}")),
-        _ => (clean.as_str(), String::new()),
+    marked(&clean, "")
+}
+
+/// The name with a mark before its ending. Of one that is too long neither is lost: what a file is called at its end says what it is.
+fn marked(name: &str, mark: &str) -> String {
+    let (stem, end) = match name.rsplit_once('.') {
+        Some((stem, end)) if !stem.is_empty() && end.len() < 32 => name.split_at(stem.len()),
+        _ => (name, ""),
     };
-    let room = stem.floor_char_boundary(MAX_COMPONENT.saturating_sub(end.len()));
-    format!("{}{end}", stem.get(..room).unwrap_or_default())
+    let room = stem.floor_char_boundary(MAX_COMPONENT.saturating_sub(mark.len() + end.len()));
+    format!("{}{mark}{end}", stem.get(..room).unwrap_or_default())
 }
 
 /// The path with a number: what a second file of one name in one offer is called.
 pub fn numbered(path: &RelPath, number: u32, rules: Rules) -> Result<RelPath, NameError> {
-    let name = String::from_utf8_lossy(path.name()).into_owned();
-    let (stem, end) = match name.rsplit_once('.') {
-        Some((stem, end)) if !stem.is_empty() && end.len() < 32 => (stem, format!(".{end}")),
-        _ => (name.as_str(), String::new()),
-    };
-    let mark = format!(" ({number}){end}");
-    // What makes it another name must not be what a long one loses.
-    let room = stem.floor_char_boundary(MAX_COMPONENT.saturating_sub(mark.len()));
-    let name = component(&format!("{}{mark}", stem.get(..room).unwrap_or_default()));
+    let name = String::from_utf8_lossy(path.name());
+    let name = component(&marked(&name, &format!(" ({number})")));
     match path.parent() {
         Some(parent) => parent.child(name.as_bytes(), rules),
         None => RelPath::new([name], rules),

@@ -30,7 +30,6 @@ pub(crate) struct Sent {
 pub struct Node {
     pub(crate) tls: Arc<Tls>,
     info: Info,
-    clear: bool,
     devices: Mutex<Devices>,
     pub(crate) changed: Notify,
     pub(crate) announce: Notify,
@@ -44,7 +43,6 @@ impl Node {
     pub(crate) fn new(tls: Tls, info: Info, warnings: Box<dyn Fn(&str) + Send + Sync>) -> Node {
         Node {
             tls: Arc::new(tls),
-            clear: info.protocol == Some(Protocol::Http),
             info,
             devices: Mutex::default(),
             changed: Notify::new(),
@@ -81,7 +79,12 @@ impl Node {
     }
 
     pub(crate) fn is_clear(&self) -> bool {
-        self.clear
+        self.protocol() == Protocol::Http
+    }
+
+    /// How it speaks to a device of which nothing is known.
+    pub(crate) fn protocol(&self) -> Protocol {
+        self.info.protocol.unwrap_or_default()
     }
 
     pub(crate) fn warn(&self, text: &str) {
@@ -105,7 +108,7 @@ impl Node {
     /// # Errors
     /// If it cannot be reached, has another certificate, or answers nothing sensible.
     pub async fn register(&self, place: &Place, name: &str) -> Result<(Info, Option<Fingerprint>), Error> {
-        if place.protocol == Protocol::Http && !self.clear {
+        if place.protocol == Protocol::Http && !self.is_clear() {
             return Err(Error::Clear);
         }
         let asking = async {
@@ -115,10 +118,7 @@ impl Node {
                 return Err(refusal("register", answer).await);
             }
             let body = whole(answer, MAX_MESSAGE).await?;
-            let mut info = Info::read(&body).map_err(|error| Error::Malformed {
-                what: "an introduction",
-                why: error.to_string(),
-            })?;
+            let mut info = Info::read(&body).map_err(Error::malformed("an introduction"))?;
             info.port = Some(place.address.port());
             info.protocol = Some(place.protocol);
             if let Some(certificate) = client.certificate {

@@ -1,6 +1,5 @@
 //! Files fetched from a device that offers them ("Share via link"): the calls of its web page.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use hyper::{Method, StatusCode};
@@ -10,19 +9,18 @@ use sealway_drop_transfer::dest::{Destination, Existing};
 use sealway_drop_transfer::progress::Progress;
 use sealway_drop_transfer::receive::Offered;
 use sealway_drop_transfer::send::Summary;
-use tokio::sync::watch;
 use zeroize::Zeroizing;
 
 use crate::calls::{DOWNLOAD, PREPARE_DOWNLOAD};
 use crate::client::{Client, Outgoing, refusal, whole};
-use crate::error::Error;
+use crate::error::{Error, blocking};
 use crate::find::Found;
-use crate::landing::{Failed, Landing, Plan, Wanted};
+use crate::landing::{Failed, Landing, Plan};
 use crate::message::{MAX_OFFER, Offer};
 use crate::node::Node;
 use crate::query::target;
 use crate::receive::{Peer, Telling};
-use crate::send::AskPin;
+use crate::send::{AskPin, ask_for, stopped_by};
 use crate::stream::PATIENCE;
 
 /// Fetches what a device offers into a folder. A person of each end is asked.
@@ -38,11 +36,7 @@ pub async fn pull(
     progress: &Arc<Progress>,
     cancel: &Cancel,
 ) -> Result<Summary, sealway_drop::Error> {
-    let (stop, mut stopped) = watch::channel(cancel.is_set());
-    let stop = Arc::new(stop);
-    let _thrown = cancel.on_cancel(move || {
-        stop.send_replace(true);
-    });
+    let (mut stopped, _thrown) = stopped_by(cancel);
     let mut client = Client::connect(&from.place, &node.tls, &from.name(), PATIENCE).await?;
     let offer = tokio::select! {
         offer = prepare(&mut client, pin) => offer?,
@@ -59,7 +53,7 @@ pub async fn pull(
     let session = offer.session_id.unwrap_or_default();
     let (deciding, destination, asked) = (telling.clone(), destination.clone(), cancel.clone());
     let (counting, sender) = (progress.clone(), peer.clone());
-    let decided = tokio::task::spawn_blocking(move || {
+    let decided = blocking(move || {
         let offered = Offered::of_entries(&plan.entries, destination.available().ok());
         deciding
             .accept(&sender, &offered, &asked)
@@ -67,9 +61,8 @@ pub async fn pull(
         let conflicts = |path: &RelPath, existing: &Existing| deciding.conflict(path, existing, &asked);
         Landing::begin(&destination, plan, counting, &conflicts, &asked)
     });
-    let (landing, wanted) = decided.await.map_err(|error| Error::Usage(error.to_string()))??;
+    let (landing, mut rest) = decided.await??;
     telling.begun(&peer, progress);
-    let mut rest: HashMap<String, Wanted> = wanted;
     let mut ids: Vec<_> = rest
         .iter()
         .map(|(id, wanted)| (wanted.entry.path.clone(), id.clone()))
@@ -114,9 +107,8 @@ pub async fn pull(
         fetched = fetching => fetched,
         _ = stopped.wait_for(|stopped| *stopped) => Err(sealway_drop::Error::Cancelled),
     };
-    let concluding = tokio::task::spawn_blocking(move || landing.conclude(rest.values(), "it did not come"));
-    let summary = concluding.await.map_err(|error| Error::Usage(error.to_string()))?;
-    fetched.and(summary)
+    let concluded = blocking(move || landing.conclude(rest.values(), "it did not come")).await?;
+    fetched.and(concluded)
 }
 
 /// Asks for the list; the other end may ask its person, and for a PIN.
@@ -128,22 +120,12 @@ async fn prepare(client: &mut Client, mut pin: AskPin) -> Result<Offer, sealway_
         match answer.status() {
             StatusCode::OK => {
                 let body = whole(answer, MAX_OFFER).await?;
-                let offer = Offer::read(&body).map_err(|error| Error::Malformed {
-                    what: "a list of files",
-                    why: error.to_string(),
-                })?;
-                return Ok(offer);
+                return Ok(Offer::read(&body).map_err(Error::malformed("a list of files"))?);
             }
             StatusCode::UNAUTHORIZED => {
                 whole(answer, MAX_OFFER).await?;
-                let was_wrong = given.is_some();
-                let asking = tokio::task::spawn_blocking(move || (pin(was_wrong), pin));
-                let (answer, again) = asking.await.map_err(|error| Error::Usage(error.to_string()))?;
-                pin = again;
-                if answer.is_none() {
-                    return Err(if was_wrong { Error::PinWrong } else { Error::PinWanted }.into());
-                }
-                given = answer;
+                let (again, answer) = ask_for(pin, given.is_some()).await?;
+                (pin, given) = (again, Some(answer));
             }
             StatusCode::NOT_FOUND => {
                 return Err(Error::Usage(

@@ -20,14 +20,14 @@ use sealway_drop_transfer::receive::Offered;
 use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
-use crate::calls::{Answer, BodyError, CANCEL, body, empty, failed, json_bytes};
-use crate::client::Client;
+use crate::calls::{Answer, BodyError, body, empty, failed, json_bytes};
+use crate::client::farewell;
 use crate::error::Error;
 use crate::favourites::{Favourite, Favourites};
 use crate::landing::{Failed, Landing, Plan, Wanted};
 use crate::message::{Accepted, Files, MAX_OFFER, Offer};
 use crate::pin::{Pin, Verdict};
-use crate::query::{Query, target};
+use crate::query::Query;
 use crate::session::{Cancelled, Outcome, Slot, Who};
 use crate::stream::Place;
 use crate::tls::Tls;
@@ -38,8 +38,6 @@ const READING: usize = 2;
 const OFFER: Duration = Duration::from_secs(60);
 /// How often is looked whether a session is over.
 const TICK: Duration = Duration::from_secs(1);
-/// How long a sender may take to hear that this end cancels.
-const FAREWELL: Duration = Duration::from_secs(2);
 
 /// What receives.
 pub struct Receiver {
@@ -366,12 +364,7 @@ impl Receiver {
             .as_ref()
             .and_then(|active| Some((active.id.clone(), active.reach.clone()?)));
         if let Some((id, place)) = reach {
-            // A device that is told nothing waits for a person to notice.
-            let _ = tokio::time::timeout(FAREWELL, async {
-                let mut client = Client::connect(&place, tls, "", FAREWELL).await?;
-                client.post(&target(CANCEL, &[("sessionId", Some(&id))]), vec![]).await
-            })
-            .await;
+            farewell(&place, tls, Some(&id)).await;
         }
         self.finish(how).await;
     }

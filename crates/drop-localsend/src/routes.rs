@@ -38,12 +38,9 @@ pub(crate) async fn answer(
             }
             _ => introduction(node),
         },
-        (&Method::POST, PREPARE_UPLOAD) => match receiver {
+        (&Method::POST, call @ (PREPARE_UPLOAD | UPLOAD)) => match receiver {
+            Some(receiver) if call == UPLOAD => receiver.upload(request, who, query).await,
             Some(receiver) => receiver.prepare(request, who, from, query, gone).await,
-            None => failed(StatusCode::FORBIDDEN, "This device only sends"),
-        },
-        (&Method::POST, UPLOAD) => match receiver {
-            Some(receiver) => receiver.upload(request, who, query).await,
             None => failed(StatusCode::FORBIDDEN, "This device only sends"),
         },
         (&Method::POST, CANCEL) => {

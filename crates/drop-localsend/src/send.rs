@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::{Method, Response, StatusCode};
-use sealway_drop::cancel::Cancel;
+use sealway_drop::cancel::{Cancel, Watch};
 use sealway_drop::lock;
 use sealway_drop_transfer::entry::Entry;
 use sealway_drop_transfer::progress::{Progress, UnderWay};
@@ -19,9 +19,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use zeroize::Zeroizing;
 
-use crate::calls::{CANCEL, PREPARE_UPLOAD, UPLOAD};
-use crate::client::{Client, Outgoing, refusal, whole};
-use crate::error::Error;
+use crate::calls::{PREPARE_UPLOAD, UPLOAD};
+use crate::client::{Client, Outgoing, farewell, refusal, whole};
+use crate::error::{Error, blocking};
 use crate::find::Found;
 use crate::message::{Accepted, File, Files, MAX_FILES, MAX_MESSAGE, MAX_OFFER, Offer};
 use crate::node::{Node, Sent};
@@ -36,8 +36,6 @@ const TRIES: u32 = 3;
 const SILENCE: Duration = Duration::from_secs(60);
 /// How long a whole file may wait for its answer: it is written to a disk there.
 const LANDING: Duration = Duration::from_secs(600);
-/// How long the last word may take.
-const FAREWELL: Duration = Duration::from_secs(2);
 /// Notes about single files that are kept.
 const NOTES: usize = 100;
 
@@ -52,6 +50,22 @@ pub enum What {
 /// Asked for a PIN; the argument says whether one was given and was wrong. `None` gives up. It may wait.
 pub type AskPin = Box<dyn FnMut(bool) -> Option<Zeroizing<String>> + Send>;
 
+/// Asks a person for a PIN.
+pub(crate) async fn ask_for(mut pin: AskPin, was_wrong: bool) -> Result<(AskPin, Zeroizing<String>), Error> {
+    let (answer, pin) = blocking(move || (pin(was_wrong), pin)).await?;
+    let answer = answer.ok_or(if was_wrong { Error::PinWrong } else { Error::PinWanted })?;
+    Ok((pin, answer))
+}
+
+/// Becomes true with `cancel`, as long as the second value is kept.
+pub(crate) fn stopped_by(cancel: &Cancel) -> (watch::Receiver<bool>, Watch) {
+    let (stop, stopped) = watch::channel(cancel.is_set());
+    let watch = cancel.on_cancel(move || {
+        stop.send_replace(true);
+    });
+    (stopped, watch)
+}
+
 /// Sends to a device.
 ///
 /// # Errors
@@ -64,13 +78,7 @@ pub async fn send(
     progress: &Arc<Progress>,
     cancel: &Cancel,
 ) -> Result<Summary, sealway_drop::Error> {
-    let (stop, stopped) = watch::channel(cancel.is_set());
-    let _thrown = {
-        let stop = Arc::new(stop.clone());
-        cancel.on_cancel(move || {
-            stop.send_replace(true);
-        })
-    };
+    let (stopped, _thrown) = stopped_by(cancel);
     let sender = Arc::new(Sender {
         node: node.clone(),
         to: to.clone(),
@@ -90,7 +98,8 @@ pub async fn send(
     let result = sender.run(what, pin).await;
     if !sender.over.load(Ordering::Relaxed) {
         // Its receiver would wait, and refuse everybody else, until a person notices.
-        sender.farewell().await;
+        let session = lock(&sender.session).clone();
+        farewell(&to.place, &node.tls, session.as_deref()).await;
     }
     *lock(&node.sent) = None;
     result?;
@@ -182,12 +191,11 @@ impl Sender {
                 let why = "it wants a file that was not offered".into();
                 return Err(Error::Malformed { what: "an answer", why }.into());
             };
-            let tries = 0;
             jobs.push_back(Job {
                 entry,
                 id,
                 token,
-                tries,
+                tries: 0,
             });
         }
         // The order of the answer is none.
@@ -209,33 +217,23 @@ impl Sender {
             match answer.status() {
                 StatusCode::OK => {
                     let body = whole(answer, MAX_OFFER).await?;
-                    let accepted = Accepted::read(&body).map_err(|error| Error::Malformed {
-                        what: "an answer",
-                        why: error.to_string(),
-                    })?;
+                    let accepted = Accepted::read(&body).map_err(Error::malformed("an answer"))?;
                     *lock(&self.session) = Some(accepted.session_id.clone());
                     if let Some(sent) = lock(&self.node.sent).as_mut() {
                         sent.session = Some(accepted.session_id.clone());
                     }
-                    if accepted.files.0.is_empty() {
-                        return Ok((client, None));
-                    }
-                    return Ok((client, Some(accepted)));
+                    let wanted = !accepted.files.0.is_empty();
+                    return Ok((client, wanted.then_some(accepted)));
                 }
                 StatusCode::NO_CONTENT => {
                     self.over.store(true, Ordering::Relaxed);
                     return Ok((client, None));
                 }
                 StatusCode::UNAUTHORIZED => {
-                    let was_wrong = given.is_some();
-                    let asking = tokio::task::spawn_blocking(move || (pin(was_wrong), pin));
-                    let (answer, again) = asking.await.map_err(|error| Error::Usage(error.to_string()))?;
-                    pin = again;
-                    if answer.is_none() {
-                        self.over.store(true, Ordering::Relaxed);
-                        return Err(if was_wrong { Error::PinWrong } else { Error::PinWanted }.into());
-                    }
-                    given = answer;
+                    let asked = ask_for(pin, given.is_some()).await;
+                    self.over.store(asked.is_err(), Ordering::Relaxed);
+                    let (again, answer) = asked?;
+                    (pin, given) = (again, Some(answer));
                 }
                 _ => {
                     // Nothing of ours is there to be cancelled.
@@ -315,18 +313,16 @@ impl Sender {
             };
             job.tries += 1;
             let (opening, entry) = (scan.clone(), job.entry.clone());
-            let opened = tokio::task::spawn_blocking(move || opening.open(&entry)).await;
-            let file = match opened {
-                Ok(Ok(file)) if file.matches(&job.entry) => file,
-                Ok(Ok(_)) => {
+            let file = match blocking(move || opening.open(&entry)).await? {
+                Ok(file) if file.matches(&job.entry) => file,
+                Ok(_) => {
                     self.failed(&job.entry, "it changed since it was offered");
                     continue;
                 }
-                Ok(Err(error)) => {
+                Err(error) => {
                     self.failed(&job.entry, &error.to_string());
                     continue;
                 }
-                Err(error) => return Err(Error::Usage(error.to_string()).into()),
             };
             let mut connection = match client.take().filter(|client| !client.is_closed()) {
                 Some(client) => client,
@@ -379,18 +375,6 @@ impl Sender {
         if summary.notes.len() < NOTES {
             summary.notes.push(note);
         }
-    }
-
-    /// Tells the other end that nothing more comes.
-    async fn farewell(&self) {
-        let session = lock(&self.session).clone();
-        let telling = async {
-            let mut client = Client::connect(&self.to.place, &self.node.tls, "", FAREWELL).await?;
-            client
-                .post(&target(CANCEL, &[("sessionId", session.as_deref())]), vec![])
-                .await
-        };
-        let _ = tokio::time::timeout(FAREWELL, telling).await;
     }
 }
 

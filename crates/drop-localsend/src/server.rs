@@ -1,18 +1,16 @@
 //! Listening: connections within bounds, what each request is answered, and an end in good order.
 
-use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use sealway_drop::cancel::Cancel;
-use sealway_drop::lock;
-use sealway_net::sock::network;
+use sealway_drop::places::{Limits, Place, Places};
 use socket2::{Domain, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -28,9 +26,8 @@ use crate::stream::accept;
 use crate::tls::Tls;
 use crate::{discover, routes};
 
-/// Connections at a time: of everybody, and of one network.
-const CONNECTIONS: usize = 128;
-const OF_ONE: usize = 32;
+/// Connections at a time.
+const CONNECTIONS: Limits = Limits { all: 128, each: 32 };
 /// How long the head of a request may take.
 const HEAD: Duration = Duration::from_secs(10);
 /// How long answers that are under way may take at the end.
@@ -63,7 +60,6 @@ pub struct Running {
 struct Server {
     node: Arc<Node>,
     receiver: Option<Arc<Receiver>>,
-    connections: Mutex<HashMap<IpAddr, usize>>,
     quit: watch::Sender<bool>,
 }
 
@@ -103,7 +99,6 @@ pub async fn start(
     let server = Arc::new(Server {
         node: node.clone(),
         receiver,
-        connections: Mutex::default(),
         quit: watch::Sender::new(false),
     });
     let accepting = tokio::spawn(accept_all(server.clone(), listener));
@@ -163,6 +158,7 @@ fn bind(port: u16) -> io::Result<TcpListener> {
 
 async fn accept_all(server: Arc<Server>, listener: TcpListener) {
     let mut quit = server.quit.subscribe();
+    let places = Places::new(CONNECTIONS);
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -170,7 +166,7 @@ async fn accept_all(server: Arc<Server>, listener: TcpListener) {
             Some(_) = connections.join_next() => {}
             came = listener.accept() => match came {
                 Ok((tcp, from)) => {
-                    if let Some(place) = Counted::take(&server, from.ip().to_canonical()) {
+                    if let Some(place) = places.take(from.ip()) {
                         connections.spawn(serve(server.clone(), tcp, from, place));
                     }
                 }
@@ -183,42 +179,7 @@ async fn accept_all(server: Arc<Server>, listener: TcpListener) {
     while connections.join_next().await.is_some() {}
 }
 
-/// A place among the connections.
-struct Counted {
-    server: Arc<Server>,
-    network: IpAddr,
-}
-
-impl Counted {
-    fn take(server: &Arc<Server>, from: IpAddr) -> Option<Counted> {
-        let network = network(from);
-        let mut connections = lock(&server.connections);
-        let all: usize = connections.values().sum();
-        let own = connections.get(&network).copied().unwrap_or(0);
-        if all >= CONNECTIONS || own >= OF_ONE {
-            return None;
-        }
-        connections.insert(network, own + 1);
-        Some(Counted {
-            server: server.clone(),
-            network,
-        })
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        let mut connections = lock(&self.server.connections);
-        if let Some(own) = connections.get_mut(&self.network) {
-            *own -= 1;
-            if *own == 0 {
-                connections.remove(&self.network);
-            }
-        }
-    }
-}
-
-async fn serve(server: Arc<Server>, tcp: TcpStream, from: SocketAddr, _place: Counted) {
+async fn serve(server: Arc<Server>, tcp: TcpStream, from: SocketAddr, _place: Place) {
     let mut quit = server.quit.subscribe();
     let node = &server.node;
     let tls = (!node.is_clear()).then_some(&*node.tls);

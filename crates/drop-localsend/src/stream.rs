@@ -108,21 +108,27 @@ pub(crate) fn of_tls(error: io::Error, doing: String) -> Error {
     }
 }
 
+impl Stream {
+    fn inner(self: Pin<&mut Self>) -> Pin<&mut dyn Duplex> {
+        match self.get_mut() {
+            Stream::Clear(stream) => Pin::new(stream),
+            Stream::Tls(stream) => Pin::new(&mut **stream),
+        }
+    }
+}
+
+trait Duplex: AsyncRead + AsyncWrite + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
+
 impl AsyncRead for Stream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Clear(stream) => Pin::new(stream).poll_read(cx, buf),
-            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
-        }
+        self.inner().poll_read(cx, buf)
     }
 }
 
 impl AsyncWrite for Stream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Stream::Clear(stream) => Pin::new(stream).poll_write(cx, buf),
-            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
-        }
+        self.inner().poll_write(cx, buf)
     }
 
     fn poll_write_vectored(
@@ -130,10 +136,7 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Stream::Clear(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-        }
+        self.inner().poll_write_vectored(cx, bufs)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -141,16 +144,10 @@ impl AsyncWrite for Stream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Clear(stream) => Pin::new(stream).poll_flush(cx),
-            Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
-        }
+        self.inner().poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Clear(stream) => Pin::new(stream).poll_shutdown(cx),
-            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
+        self.inner().poll_shutdown(cx)
     }
 }

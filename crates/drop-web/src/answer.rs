@@ -14,13 +14,14 @@ use hyper::header::{
     X_FRAME_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
+use sealway_drop::places::{Place, Places};
 use tokio::sync::Semaphore;
 
 use crate::body::Body;
+use crate::guesses::{Guess, Guesses};
 use crate::head;
 use crate::page;
 use crate::path;
-use crate::places::{Guess, Guesses, Place, Places};
 use crate::secret::{Secret, password};
 use crate::shared::Shared;
 use crate::telling::Telling;
@@ -156,21 +157,13 @@ async fn decide(web: &Arc<Web>, client: &Client, request: Request<Incoming>) -> 
     if matches!(method, Method::GET | Method::HEAD) {
         return give::give(web, client, &request, target).await;
     }
+    let not_allowed = |text, methods| No::new(StatusCode::METHOD_NOT_ALLOWED, "Not allowed", text).with(ALLOW, methods);
     let Some(inbox) = web.inbox.clone() else {
-        let no = No::new(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "Not allowed",
-            "Nothing can be changed here.",
-        );
-        return Err(no.with(ALLOW, "GET, HEAD"));
+        return Err(not_allowed("Nothing can be changed here.", "GET, HEAD"));
     };
     if !matches!(method, Method::PUT | Method::POST) {
-        let no = No::new(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "Not allowed",
-            "Files can be read and sent here, and that is all.",
-        );
-        return Err(no.with(ALLOW, "GET, HEAD, PUT, POST"));
+        let text = "Files can be read and sent here, and that is all.";
+        return Err(not_allowed(text, "GET, HEAD, PUT, POST"));
     }
     let header = |name: HeaderName| request.headers().get(name).map(HeaderValue::as_bytes);
     if !head::is_from_here(header(ORIGIN), header(FETCH_SITE), web.scheme, &host) {
@@ -245,21 +238,23 @@ fn check_pin(web: &Web, client: &Client, headers: &HeaderMap) -> Result<(), No> 
 }
 
 fn page(status: StatusCode, page: String) -> Answer {
-    let mut answer = Response::new(Body::text(page));
-    *answer.status_mut() = status;
-    let headers = answer.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    let mut answer = of_kind("text/html; charset=utf-8", status, page);
     if let Ok(policy) = HeaderValue::from_str(&page::POLICY) {
-        headers.insert(CONTENT_SECURITY_POLICY, policy);
+        answer.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
     }
     answer
 }
 
 fn text(status: StatusCode, text: impl Into<Bytes>) -> Answer {
-    let mut answer = Response::new(Body::text(text));
+    of_kind("text/plain; charset=utf-8", status, text)
+}
+
+fn of_kind(kind: &'static str, status: StatusCode, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Body::text(body));
     *answer.status_mut() = status;
-    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
-    answer.headers_mut().insert(CONTENT_TYPE, kind);
+    answer
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     answer
 }
 

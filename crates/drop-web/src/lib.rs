@@ -60,11 +60,11 @@ pub mod form;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod guesses;
 pub mod head;
 pub mod media;
 pub mod page;
 pub mod path;
-mod places;
 pub mod qr;
 pub mod range;
 pub mod secret;

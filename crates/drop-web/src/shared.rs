@@ -230,18 +230,15 @@ impl Shared {
                     let Ok(path) = RelPath::new([&line.name], Rules::local()) else {
                         continue;
                     };
+                    if line.size.is_none() {
+                        left.push(Some(path.clone()));
+                    }
                     members.push(Member {
                         path,
                         size: line.size,
                         modified: line.modified,
                     });
                 }
-                left.extend(
-                    members
-                        .iter()
-                        .filter(|member| member.size.is_none())
-                        .map(|member| Some(member.path.clone())),
-                );
             }
             (path, _) => left.push(path.cloned()),
         }

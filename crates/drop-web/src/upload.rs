@@ -1,6 +1,7 @@
 //! Files that come: each is a transfer of its own into the folder, so that what breaks off goes on, whichever way it comes.
 
 use std::io::{self, Read, Seek, Write};
+use std::iter::successors;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -123,12 +124,7 @@ impl Inbox {
         let staging = self.destination.staging(&transfer(announced))?;
         let now = time_of(now());
         let mut id = 0;
-        let mut above = path.parent();
-        let mut folders = Vec::new();
-        while let Some(folder) = above {
-            above = folder.parent();
-            folders.push(folder);
-        }
+        let folders: Vec<_> = successors(path.parent(), RelPath::parent).collect();
         for folder in folders.into_iter().rev() {
             id += 1;
             let entry = Entry {

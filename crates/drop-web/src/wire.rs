@@ -163,6 +163,18 @@ pub(crate) enum Layer {
     Tls(Box<TlsStream<Patient>>),
 }
 
+trait Duplex: AsyncRead + AsyncWrite + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
+
+impl Layer {
+    fn inner(&mut self) -> Pin<&mut dyn Duplex> {
+        match self {
+            Layer::Plain(socket) => Pin::new(socket),
+            Layer::Tls(tls) => Pin::new(&mut **tls),
+        }
+    }
+}
+
 /// A connection on which stretches become what they stand for.
 pub(crate) struct Wire {
     layer: Layer,
@@ -219,10 +231,7 @@ impl Wire {
             }
         }
         let bytes = self.buffer.get(self.written..self.filled).unwrap_or_default();
-        let count = ready!(match &mut self.layer {
-            Layer::Plain(socket) => Pin::new(socket).poll_write(cx, bytes),
-            Layer::Tls(tls) => Pin::new(&mut **tls).poll_write(cx, bytes),
-        })?;
+        let count = ready!(self.layer.inner().poll_write(cx, bytes))?;
         self.written += count;
         self.pieces.sent(count);
         Poll::Ready(Ok(count))
@@ -239,10 +248,7 @@ fn cut_short() -> io::Error {
 
 impl AsyncRead for Wire {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match &mut self.layer {
-            Layer::Plain(socket) => Pin::new(socket).poll_read(cx, into),
-            Layer::Tls(tls) => Pin::new(&mut **tls).poll_read(cx, into),
-        }
+        self.layer.inner().poll_read(cx, into)
     }
 }
 
@@ -267,10 +273,7 @@ impl AsyncWrite for Wire {
                 }
                 let end = bytes.iter().position(|bytes| is_stretch(bytes)).unwrap_or(bytes.len());
                 let bytes = bytes.get(..end).unwrap_or_default();
-                match &mut self.layer {
-                    Layer::Plain(socket) => Pin::new(socket).poll_write_vectored(cx, bytes),
-                    Layer::Tls(tls) => Pin::new(&mut **tls).poll_write_vectored(cx, bytes),
-                }
+                self.layer.inner().poll_write_vectored(cx, bytes)
             }
         }
     }
@@ -281,16 +284,10 @@ impl AsyncWrite for Wire {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.layer {
-            Layer::Plain(socket) => Pin::new(socket).poll_flush(cx),
-            Layer::Tls(tls) => Pin::new(&mut **tls).poll_flush(cx),
-        }
+        self.layer.inner().poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.layer {
-            Layer::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
-            Layer::Tls(tls) => Pin::new(&mut **tls).poll_shutdown(cx),
-        }
+        self.layer.inner().poll_shutdown(cx)
     }
 }

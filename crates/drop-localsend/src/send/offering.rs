@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
 use super::Sender;
-use crate::error::Error;
+use crate::error::blocking;
 use crate::fingerprint::Fingerprint;
 use crate::message::{File, Metadata};
 use crate::names;
@@ -22,7 +22,7 @@ impl Sender {
         hash: bool,
     ) -> Result<Vec<(String, File, Option<Entry>)>, sealway_drop::Error> {
         let (sender, scan) = (self.clone(), scan.clone());
-        let listing = tokio::task::spawn_blocking(move || {
+        let listing = blocking(move || {
             let mut offer = Vec::new();
             let (mut links, mut parents) = (0, HashSet::new());
             for entry in &scan.entries {
@@ -78,7 +78,7 @@ impl Sender {
             }
             offer
         });
-        let offer = listing.await.map_err(|error| Error::Usage(error.to_string()))?;
+        let offer = listing.await?;
         match *self.stopped.borrow() {
             true => Err(sealway_drop::Error::Cancelled),
             false => Ok(offer),

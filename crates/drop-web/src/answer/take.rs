@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body as _, Incoming as Coming};
-use hyper::header::{ACCEPT, CONTENT_RANGE, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ACCEPT, CONTENT_RANGE, CONTENT_TYPE};
 use hyper::{Request, StatusCode};
 use sealway_drop::names::{RelPath, join};
 use serde_json::json;
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
-use super::{Answer, Client, No, Web, broken, page, text};
+use super::{Answer, Client, No, Web, broken, of_kind, page, text};
 use crate::form::{Event, Form, Malformed};
 use crate::page::taken;
 use crate::path::Target;
@@ -136,13 +136,10 @@ fn tell(web: &Web, client: &Client, path: &RelPath, came: Came, json: bool) -> A
         }
         Came::Part(offset) => (StatusCode::OK, json!({"offset": offset}), offset.to_string()),
     };
-    if !json {
-        return text(status, format!("{words}\n"));
+    match json {
+        true => of_kind("application/json", status, value.to_string()),
+        false => text(status, format!("{words}\n")),
     }
-    let mut answer = text(status, value.to_string());
-    let kind = HeaderValue::from_static("application/json");
-    answer.headers_mut().insert(CONTENT_TYPE, kind);
-    answer
 }
 
 async fn begin(inbox: &Arc<Inbox>, announced: Announced) -> Result<Begun, Refused> {
@@ -171,11 +168,11 @@ async fn receive(
         Begun::There => return Ok(Came::There),
         Begun::Open(incoming) => incoming,
     };
-    let (to, mut pieces) = mpsc::channel::<Bytes>(WAITING);
+    let (to, mut pieces) = mpsc::channel::<Option<Bytes>>(WAITING);
     let writing = spawn_blocking(move || {
         let mut at = part.start;
         incoming.start(at)?;
-        while let Some(bytes) = pieces.blocking_recv() {
+        while let Some(Some(bytes)) = pieces.blocking_recv() {
             incoming.write(at, &bytes)?;
             at += bytes.len() as u64;
         }
@@ -189,20 +186,8 @@ async fn receive(
     joined(writing).await
 }
 
-/// Hands what comes to a thread that writes it, until either ends, or nothing comes for too long.
-async fn hand_over(mut body: Coming, to: mpsc::Sender<Bytes>) {
-    while let Ok(Some(Ok(frame))) = timeout(SILENCE, poll_fn(|cx| Pin::new(&mut body).poll_frame(cx))).await {
-        if let Ok(bytes) = frame.into_data()
-            && to.send(bytes).await.is_err()
-        {
-            return;
-        }
-    }
-    // Whoever has to know whether that was all counts, or reads an end.
-}
-
-/// The same, where that nothing is missing is not seen by counting.
-async fn hand_over_whole(mut body: Coming, to: mpsc::Sender<Option<Bytes>>) {
+/// Hands what comes to a thread that writes it, and an end behind all of it, until either ends, or nothing comes for too long.
+async fn hand_over(mut body: Coming, to: mpsc::Sender<Option<Bytes>>) {
     loop {
         let frame = match timeout(SILENCE, poll_fn(|cx| Pin::new(&mut body).poll_frame(cx))).await {
             Ok(Some(Ok(frame))) => frame,
@@ -240,7 +225,7 @@ async fn spool(inbox: &Arc<Inbox>, path: RelPath, body: Coming) -> Result<Came, 
         let (path, size) = spool.place(path)?;
         Ok(Came::Placed(path, size))
     });
-    hand_over_whole(body, to).await;
+    hand_over(body, to).await;
     joined(writing).await
 }
 
@@ -284,7 +269,7 @@ pub(super) async fn form(
         let (inbox, folder) = (Arc::clone(inbox), target.path);
         move || read_form(&inbox, folder.as_ref(), form, pieces)
     });
-    hand_over_whole(request.into_body(), to).await;
+    hand_over(request.into_body(), to).await;
     let files = reading.await.map_err(|_| broken())?;
     let told = files.into_iter().map(|(name, result)| {
         let result = match result {
