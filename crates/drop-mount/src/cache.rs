@@ -110,10 +110,7 @@ pub(crate) struct Store {
 impl Store {
     /// Opens the folder, and removes what mounts that are gone have left.
     pub(crate) fn open(options: &CacheOptions) -> Result<Self, CacheError> {
-        let failed = |doing| {
-            let path = options.dir.clone();
-            move |error: io::Error| CacheError::Folder { path, doing, error }
-        };
+        let failed = |doing| folder::failed(&options.dir, doing);
         let folder = folder::open(&options.dir)?;
         let room = Room::new(folder, options.size).map_err(failed("making a file"))?;
         room.clean().map_err(failed("removing leftovers"))?;

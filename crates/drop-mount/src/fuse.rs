@@ -33,12 +33,13 @@ mod writes;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use fuser::{Config, Errno, MountOption, Session, SessionACL, SessionUnmounter};
 
 use sealway_drop::fault::{Failure, Fault};
+use sealway_drop::lock;
 
 use self::core::Core;
 use crate::cache::{CacheError, CacheOptions, Store};
@@ -186,33 +187,20 @@ impl Mount {
             None => None,
         };
         let (notices, inbox) = Notices::new();
-        let core: Arc<OnceLock<Weak<Core>>> = Arc::default();
-        let (news, known) = (notices.clone(), Arc::clone(&core));
-        let changed = move |ino: u64, _version: u64, _size: u64| {
-            if let Some(core) = known.get().and_then(Weak::upgrade) {
-                core.nodes().doubt(ino);
-            }
-            news.content(ino);
-        };
-        let files = Files::new(
-            Arc::clone(&tree),
-            copies.clone(),
-            options.memory,
-            options.window,
-            options.timeout,
-            Box::new(changed),
-        );
-        let made = Arc::new(Core::new(
-            Arc::clone(&tree),
-            files,
-            copies.clone(),
-            notices.clone(),
-            options.clone(),
-        ));
-        let _ = core.set(Arc::downgrade(&made));
+        let made = Arc::new_cyclic(|core: &Weak<Core>| {
+            let (news, core) = (notices.clone(), core.clone());
+            let changed = move |ino| {
+                if let Some(core) = core.upgrade() {
+                    core.nodes().doubt(ino);
+                }
+                news.content(ino);
+            };
+            let files = Files::new(tree.clone(), copies.clone(), &options, Box::new(changed));
+            Core::new(tree.clone(), files, copies.clone(), notices.clone(), options.clone())
+        });
 
-        let mut session =
-            Session::new(Fs::new(Arc::clone(&made)), &path, &config(&options)).map_err(MountError::System)?;
+        let session = Session::new(Fs::new(Arc::clone(&made)), &path, &config(&options));
+        let mut session = session.map_err(MountError::System)?;
         if let Some(copies) = &copies {
             copies.try_out(&session);
             tracing::info!(by = ?copies.by(), "local copies are kept");
@@ -294,7 +282,7 @@ impl Unmounter {
     /// As [`Mount::unmount`].
     pub fn unmount(&self) -> Result<(), MountError> {
         let shared = &self.0;
-        let Some(mut session) = shared.session.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+        let Some(mut session) = lock(&shared.session).take() else {
             return Ok(());
         };
         shared.core.end();
@@ -314,26 +302,16 @@ impl Unmounter {
 
 impl Over {
     fn set(&self, result: io::Result<()>) {
-        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        *lock(&self.result) = Some(result);
         self.told.notify_all();
     }
 
     /// `None` if it is not over within `time`.
     fn wait(&self, time: Option<Duration>) -> Option<io::Result<()>> {
-        let result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = |result: &mut Option<io::Result<()>>| result.is_none();
-        let result = match time {
-            None => self
-                .told
-                .wait_while(result, waiting)
-                .unwrap_or_else(PoisonError::into_inner),
-            Some(time) => {
-                self.told
-                    .wait_timeout_while(result, time, waiting)
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0
-            }
-        };
+        let time = time.unwrap_or(Duration::MAX);
+        let waited = self.told.wait_timeout_while(lock(&self.result), time, waiting);
+        let result = waited.unwrap_or_else(PoisonError::into_inner).0;
         result.as_ref().map(|result| match result {
             Ok(()) => Ok(()),
             Err(error) => Err(error.kind().into()),
@@ -346,21 +324,18 @@ fn config(options: &MountOptions) -> Config {
     config.mount_options = vec![
         MountOption::FSName(mountpoint::NAME.into()),
         MountOption::Subtype(mountpoint::NAME.into()),
-        if options.writable {
-            MountOption::RW
-        } else {
-            MountOption::RO
-        },
         MountOption::NoSuid,
         MountOption::NoDev,
         MountOption::NoAtime,
     ];
-    if options.writable {
+    config.mount_options.extend(match options.writable {
         // Writes may be longer than reads, which would go by them otherwise.
-        config
-            .mount_options
-            .push(MountOption::CUSTOM(format!("max_read={}", stream::SEGMENT)));
-    }
+        true => vec![
+            MountOption::RW,
+            MountOption::CUSTOM(format!("max_read={}", stream::SEGMENT)),
+        ],
+        false => vec![MountOption::RO],
+    });
     if options.allow_other {
         config.mount_options.push(MountOption::DefaultPermissions);
         config.acl = SessionACL::All;
@@ -371,11 +346,8 @@ fn config(options: &MountOptions) -> Config {
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), MountError> {
-    std::thread::Builder::new()
-        .name(name.into())
-        .spawn(work)
-        .map(drop)
-        .map_err(MountError::System)
+    let thread = std::thread::Builder::new().name(name.into()).spawn(work);
+    thread.map(drop).map_err(MountError::System)
 }
 
 /// Looks after those who wait, until the mount is over.
@@ -384,16 +356,12 @@ fn watch(core: &Weak<Core>, over: &Over) {
     while over.wait(Some(pause)).is_none() {
         let Some(core) = core.upgrade() else { return };
         let ended = core.has_ended();
-        let waiting = core.files.is_waiting() || core.calls.is_waiting();
-        if waiting {
+        pause = waiters::PATIENCE * 3;
+        if core.files.is_waiting() || core.calls.is_waiting() {
             core.files.give_up(ended);
             core.calls.give_up(ended);
+            pause = waiters::PATIENCE;
         }
-        pause = if waiting {
-            waiters::PATIENCE
-        } else {
-            waiters::PATIENCE * 3
-        };
     }
 }
 

@@ -36,3 +36,12 @@ const CONNECTION_WINDOW: u32 = 64 << 20;
 const FRAME: u32 = 1 << 20;
 /// Silence after which the other end is asked whether it is there, and how long it may take to say so.
 pub(crate) const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(15);
+
+/// A task that ends when this is dropped.
+pub(crate) struct Aborted(pub(crate) tokio::task::JoinHandle<()>);
+
+impl Drop for Aborted {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

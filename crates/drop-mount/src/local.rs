@@ -12,13 +12,12 @@ mod watch;
 
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bytes::Bytes;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 
@@ -94,24 +93,21 @@ impl LocalTree {
     pub fn open(path: &Path, options: LocalOptions) -> std::io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty())?;
-        let mut run = [0; 8];
-        getrandom::fill(&mut run).map_err(std::io::Error::other)?;
-        let (handles, next, watcher) = (Mutex::default(), AtomicU64::new(1), OnceLock::new());
         Ok(Self {
             root,
             options,
-            handles,
-            next,
-            watcher,
+            handles: Mutex::default(),
+            next: AtomicU64::new(1),
+            watcher: OnceLock::new(),
             homes: OnceLock::new(),
             locks: Locks::default(),
-            run: u64::from_ne_bytes(run),
+            run: getrandom::u64().map_err(std::io::Error::other)?,
         })
     }
 
     /// Files open at present.
     pub fn open_handles(&self) -> usize {
-        self.handles.lock().unwrap_or_else(PoisonError::into_inner).len()
+        lock(&self.handles).len()
     }
 
     fn resolve(&self, path: &TreePath, flags: OFlags) -> Result<OwnedFd, TreeError> {
@@ -175,11 +171,8 @@ impl LocalTree {
             rustix::io::pread(file, rustix::buffer::spare_capacity(&mut data), at)
         })?;
         data.truncate(filled.len);
-        Ok(Chunk {
-            data: Bytes::from(data),
-            size: filled.size,
-            version: filled.version,
-        })
+        let (data, size, version) = (data.into(), filled.size, filled.version);
+        Ok(Chunk { data, size, version })
     }
 
     /// Has `pread` read so many bytes at that place of the file, or some of them, until all are there.
@@ -208,24 +201,16 @@ impl LocalTree {
                     if u64::try_from(after.st_size).is_ok_and(|size| size > at) {
                         return Err(TreeError::Failed);
                     }
-                    let version = version(&after);
-                    return Ok(Filled {
-                        len: have,
-                        size: at,
-                        version,
-                    });
+                    let (len, size, version) = (have, at, version(&after));
+                    return Ok(Filled { len, size, version });
                 }
                 Ok(read) => have += read,
                 Err(Errno::INTR) => {}
                 Err(_) => return Err(TreeError::Failed),
             }
         }
-        let version = version(&before);
-        Ok(Filled {
-            len: wanted,
-            size,
-            version,
-        })
+        let (len, version) = (wanted, version(&before));
+        Ok(Filled { len, size, version })
     }
 }
 
@@ -311,30 +296,19 @@ impl RemoteTree for LocalTree {
         let file = self.opened(handle)?;
         let size = rustix::fs::fstat(&file).map_err(fault)?.st_size;
         let size = u64::try_from(size).map_err(|_| TreeError::Failed)?;
-        let end = Extent { data: None, hole: size };
         if offset >= size {
-            return Ok(end);
+            return Ok(Extent { data: None, hole: size });
         }
         // Whoever reads by this handle says where, so its position is nobody's.
-        match rustix::fs::seek(&file, SeekFrom::Data(offset)) {
-            Ok(data) if data > offset => Ok(Extent {
-                data: Some(data),
-                hole: offset,
-            }),
-            Ok(data) => Ok(Extent {
-                data: Some(data),
-                hole: rustix::fs::seek(&file, SeekFrom::Hole(offset)).unwrap_or(size),
-            }),
-            Err(Errno::NXIO) => Ok(Extent {
-                data: None,
-                hole: offset,
-            }),
+        let seek = |from| rustix::fs::seek(&file, from);
+        let (data, hole) = match seek(SeekFrom::Data(offset)) {
+            Ok(data) if data > offset => (Some(data), offset),
+            Ok(data) => (Some(data), seek(SeekFrom::Hole(offset)).unwrap_or(size)),
+            Err(Errno::NXIO) => (None, offset),
             // A file system that knows no holes.
-            Err(_) => Ok(Extent {
-                data: Some(offset),
-                hole: size,
-            }),
-        }
+            Err(_) => (Some(offset), size),
+        };
+        Ok(Extent { data, hole })
     }
 
     fn space(&self, call: &Call) -> Result<Space, TreeError> {
@@ -349,11 +323,9 @@ impl RemoteTree for LocalTree {
     }
 
     fn submit(&self, request: ReadRequest, done: ReadDone) {
-        let cancelled = request.cancel.is_cancelled();
-        done(if cancelled {
-            Err(TreeError::Cancelled)
-        } else {
-            self.read_now(&request)
+        done(match request.cancel.is_cancelled() {
+            true => Err(TreeError::Cancelled),
+            false => self.read_now(&request),
         });
     }
 
@@ -367,20 +339,13 @@ impl RemoteTree for LocalTree {
     }
 
     fn close(&self, handle: u64) {
-        self.handles
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&handle);
+        lock(&self.handles).remove(&handle);
     }
 
     fn subscribe(&self, sink: EventSink) -> Result<Subscription, TreeError> {
-        let watcher = self
-            .watcher
-            .get_or_init(|| Watcher::start(self.options.watches).map(Arc::new).ok());
-        watcher
-            .as_ref()
-            .map(|watcher| watcher.subscribe(sink))
-            .ok_or(TreeError::Limit)
+        let start = || Watcher::start(self.options.watches).map(Arc::new).ok();
+        let watcher = self.watcher.get_or_init(start).as_ref();
+        watcher.map(|watcher| watcher.subscribe(sink)).ok_or(TreeError::Limit)
     }
 
     fn change(&self, change: &Change, call: &Call) -> Result<Changed, TreeError> {
@@ -406,6 +371,11 @@ fn fault(error: Errno) -> TreeError {
         Errno::NAMETOOLONG => TreeError::Invalid("a name is too long"),
         _ => TreeError::Failed,
     }
+}
+
+/// The name by which the system opens once more what is open.
+fn by_handle(file: impl AsFd) -> String {
+    format!("/proc/self/fd/{}", file.as_fd().as_raw_fd())
 }
 
 /// `None` for what is hidden.
@@ -458,13 +428,11 @@ fn version_at(stat: &Stat, now: SystemTime) -> u64 {
 /// Whether another change would show in the times.
 fn is_settled(stat: &Stat, now: SystemTime) -> bool {
     let (_, ctime) = times(stat);
-    let changed = u64::try_from(ctime.seconds)
-        .ok()
-        .map(|seconds| Duration::new(seconds, ctime.nanoseconds));
-    let settled = changed.and_then(|changed| changed.checked_add(SETTLED));
-    settled
-        .and_then(|settled| UNIX_EPOCH.checked_add(settled))
-        .is_none_or(|then| now > then)
+    let settled = || {
+        let changed = Duration::new(u64::try_from(ctime.seconds).ok()?, ctime.nanoseconds);
+        UNIX_EPOCH.checked_add(changed.checked_add(SETTLED)?)
+    };
+    settled().is_none_or(|then| now > then)
 }
 
 /// 64 bits of BLAKE3 over the numbers.

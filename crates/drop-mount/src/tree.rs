@@ -11,12 +11,14 @@ mod error;
 mod lasting;
 mod memory;
 mod path;
+mod sinks;
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 
+pub(crate) use call::Slot;
 pub use call::{Call, Cancel, Hook};
 pub use change::{
     Access, Change, Changed, Conflict, Lock, LockKind, MAX_WHOLE, MAX_WRITE, NewTime, OpenHow, Place, RenameHow,
@@ -26,6 +28,7 @@ pub use error::TreeError;
 pub use lasting::{LastingTree, Lost};
 pub use memory::MemoryTree;
 pub use path::{MAX_NAME, MAX_PATH, TreePath, check_name};
+pub(crate) use sinks::Sinks;
 
 /// Most entries in one page of a directory.
 pub const MAX_PAGE: usize = 1024;
@@ -106,13 +109,13 @@ pub trait RemoteTree: Send + Sync + 'static {
 
     /// Reads and waits for the answer.
     fn read(&self, handle: u64, offset: u64, len: u32, call: &Call) -> Result<Chunk, TreeError> {
-        let slot: Arc<Slot> = Arc::default();
+        let slot = Slot::new();
         let cancel = Cancel::new();
         let (answer, cancelled) = (Arc::clone(&slot), Arc::clone(&slot));
         let inner = cancel.clone();
         let _hook = call.cancel.on_cancel(move || {
             inner.cancel();
-            cancelled.put(Err(TreeError::Cancelled));
+            cancelled.wake();
         });
         let request = ReadRequest {
             handle,
@@ -121,8 +124,8 @@ pub trait RemoteTree: Send + Sync + 'static {
             deadline: call.deadline,
             cancel: cancel.clone(),
         };
-        self.submit(request, Box::new(move |result| answer.put(result)));
-        let result = slot.wait(call.deadline);
+        self.submit(request, Box::new(move |result| drop(answer.put(result))));
+        let result = slot.wait(call);
         if result.is_err() {
             cancel.cancel();
         }
@@ -143,10 +146,39 @@ pub trait RemoteTree: Send + Sync + 'static {
     }
 }
 
+/// Calls of a [`RemoteTree`] that the tree in this field answers.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! forward {
+    ($field:ident: $($call:ident),+) => { $($crate::forward!(@ $field $call);)+ };
+    (@ $field:ident attr) => { $crate::forward!(@ $field attr(path: &TreePath, call: &Call) -> Result<Attr, TreeError>); };
+    (@ $field:ident list) => {
+        $crate::forward!(@ $field list(path: &TreePath, at: u64, limit: usize, call: &Call) -> Result<Page, TreeError>);
+    };
+    (@ $field:ident read_link) => {
+        $crate::forward!(@ $field read_link(path: &TreePath, call: &Call) -> Result<Vec<u8>, TreeError>);
+    };
+    (@ $field:ident open) => { $crate::forward!(@ $field open(path: &TreePath, call: &Call) -> Result<Opened, TreeError>); };
+    (@ $field:ident extent) => {
+        $crate::forward!(@ $field extent(handle: u64, offset: u64, call: &Call) -> Result<Extent, TreeError>);
+    };
+    (@ $field:ident space) => { $crate::forward!(@ $field space(call: &Call) -> Result<Space, TreeError>); };
+    (@ $field:ident submit) => { $crate::forward!(@ $field submit(request: ReadRequest, done: ReadDone) -> ()); };
+    (@ $field:ident close) => { $crate::forward!(@ $field close(handle: u64) -> ()); };
+    (@ $field:ident subscribe) => { $crate::forward!(@ $field subscribe(sink: EventSink) -> Result<Subscription, TreeError>); };
+    (@ $field:ident is_alive) => { $crate::forward!(@ $field is_alive() -> bool); };
+    (@ $field:ident $call:ident($($name:ident: $kind:ty),*) -> $answer:ty) => {
+        fn $call(&self, $($name: $kind),*) -> $answer {
+            self.$field.$call($($name),*)
+        }
+    };
+}
+
 /// What a file is. Anything else in a folder is hidden.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A regular file.
+    #[default]
     File,
     /// A directory.
     Directory,
@@ -164,7 +196,7 @@ pub struct Time {
 }
 
 /// Attributes of one file, directory or link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Attr {
     /// Which object this is: equal for two looks at the same object, different after it was replaced.
     pub node: u64,
@@ -310,38 +342,5 @@ impl Subscription {
     /// A subscription that ends when `guard` is dropped.
     pub fn new(guard: impl Send + Sync + 'static) -> Self {
         Self(Box::new(guard))
-    }
-}
-
-/// Where a blocking read waits.
-#[derive(Default)]
-struct Slot {
-    answer: Mutex<Option<Result<Chunk, TreeError>>>,
-    ready: Condvar,
-}
-
-impl Slot {
-    fn put(&self, result: Result<Chunk, TreeError>) {
-        let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
-        answer.get_or_insert(result);
-        self.ready.notify_all();
-    }
-
-    fn wait(&self, deadline: Instant) -> Result<Chunk, TreeError> {
-        let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if let Some(result) = answer.take() {
-                return result;
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(TreeError::Timeout);
-            }
-            answer = self
-                .ready
-                .wait_timeout(answer, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
-        }
     }
 }

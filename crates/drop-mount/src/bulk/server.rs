@@ -70,9 +70,7 @@ impl Waiting {
             return Err(TreeError::Cancelled);
         }
         let Read { handle, offset, .. } = self.read;
-        if !handles.contains(handle) {
-            return Err(TreeError::Stale);
-        }
+        handles.check(handle)?;
         let (header, bytes) = room.split_at_mut(CONTENT_HEADER);
         let filled = tree.read_into(handle, offset, bytes, &Call::within(PATIENCE))?;
         header.copy_from_slice(&message::content_header(filled.size, filled.version));

@@ -3,9 +3,10 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
+use rustix::fs::{FileType, FlockOperation, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use rustix::io::Errno;
 
+use super::room;
 use crate::tree::{Attr, TreePath};
 
 /// What a copy is called and what it must be like.
@@ -70,9 +71,7 @@ pub(crate) struct Copy {
 impl Copy {
     /// `None` if there is none, or it is being removed.
     pub(super) fn open(folder: BorrowedFd<'_>, key: &Key) -> Option<Self> {
-        // A link that somebody has put there is not followed, a FIFO not waited for.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(folder, &*key.name, flags, Mode::empty()).ok()?;
+        let file = room::open(folder, &key.name).ok()?;
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).ok()?;
         let key = key.clone();
         Some(Self { file, key })

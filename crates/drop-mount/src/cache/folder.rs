@@ -1,11 +1,12 @@
 //! The folder in which copies are, and the care it needs.
 
 use std::fs::DirBuilder;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, Stat};
+use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::CacheError;
@@ -13,36 +14,38 @@ use super::CacheError;
 /// The folder of copies in the one that the user named, for its owner alone.
 const NAME: &str = "sealway-copies";
 
+/// What a system call on it failed with.
+pub(super) fn failed<E: Into<io::Error>>(dir: &Path, doing: &'static str) -> impl FnOnce(E) -> CacheError {
+    let path = dir.to_owned();
+    move |error| CacheError::Folder {
+        path,
+        doing,
+        error: error.into(),
+    }
+}
+
 /// Opens it, after making what is missing of it.
 pub(super) fn open(dir: &Path) -> Result<OwnedFd, CacheError> {
-    let failed = |doing| {
-        move |error: std::io::Error| CacheError::Folder {
-            path: dir.to_owned(),
-            doing,
-            error,
-        }
+    let making = "making the folder of copies";
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    made.map_err(failed(dir, making))?;
+    let open = |above: BorrowedFd<'_>, name: &Path, flags: OFlags| {
+        let flags = flags | OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::openat(above, name, flags, Mode::empty());
+        let folder = folder.map_err(failed(dir, "opening the folder of copies"))?;
+        let found = rustix::fs::fstat(&folder).map_err(failed(dir, "looking at the folder"))?;
+        Ok::<_, CacheError>((folder, found))
     };
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(dir)
-        .map_err(failed("making the folder of copies"))?;
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let look = |folder: &OwnedFd| rustix::fs::fstat(folder);
-    let above = rustix::fs::open(dir, flags, Mode::empty())
-        .map_err(|error| failed("opening the folder of copies")(error.into()))?;
-    let found = look(&above).map_err(|error| failed("looking at the folder")(error.into()))?;
+    let (above, found) = open(CWD, dir, OFlags::empty())?;
     // Where others may write, they could put a folder of theirs in place of ours, unless the sticky bit forbids it.
     if !(is_own(&found) || found.st_uid == 0) || (found.st_mode & 0o022 != 0 && found.st_mode & 0o1000 == 0) {
         return Err(CacheError::Exposed(dir.to_owned()));
     }
     match rustix::fs::mkdirat(&above, NAME, Mode::RWXU) {
         Ok(()) | Err(Errno::EXIST) => {}
-        Err(error) => return Err(failed("making the folder of copies")(error.into())),
+        Err(error) => return Err(failed(dir, making)(error)),
     }
-    let folder = rustix::fs::openat(&above, NAME, flags | OFlags::NOFOLLOW, Mode::empty())
-        .map_err(|error| failed("opening the folder of copies")(error.into()))?;
-    let found = look(&folder).map_err(|error| failed("looking at the folder")(error.into()))?;
+    let (folder, found) = open(above.as_fd(), Path::new(NAME), OFlags::NOFOLLOW)?;
     if !is_own(&found) || found.st_mode & 0o077 != 0 {
         return Err(CacheError::Exposed(dir.join(NAME)));
     }

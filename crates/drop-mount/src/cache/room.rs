@@ -271,7 +271,8 @@ impl Room {
     }
 }
 
-fn open(folder: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
+/// A link that somebody has put there is not followed, a FIFO not waited for.
+pub(super) fn open(folder: impl AsFd, name: &str) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     rustix::fs::openat(folder, name, flags, Mode::empty())
 }

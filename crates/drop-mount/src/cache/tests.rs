@@ -3,7 +3,6 @@ use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::tree::Time;
 
 const PEER: [u8; 32] = [7; 32];
 
@@ -21,15 +20,9 @@ fn store(dir: &Path) -> Store {
 
 fn attr(size: usize, version: u64) -> Attr {
     Attr {
-        node: 1,
-        kind: Kind::File,
         size: size as u64,
-        mode: 0o644,
-        mtime: Time::default(),
-        ctime: Time::default(),
-        nlink: 1,
         version,
-        allocated: 0,
+        ..Attr::default()
     }
 }
 

@@ -1,17 +1,18 @@
 //! The side that mounts: of each connection one thread sends, one takes the answers.
 
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use super::asked::{Asked, Message};
 use super::message::{self, WriteHeader};
+use crate::forward;
 use crate::line::{Line, spawn};
 use crate::tree::{
-    Attr, Call, Change, Changed, EventSink, Extent, MAX_WRITE, Opened, Page, ReadDone, ReadRequest, RemoteTree, Space,
-    Subscription, TreeError, TreePath, WriteDone, WriteRequest,
+    Attr, Call, Change, Changed, EventSink, Extent, MAX_WRITE, Opened, Page, ReadDone, ReadRequest, RemoteTree, Slot,
+    Space, Subscription, TreeError, TreePath, WriteDone, WriteRequest,
 };
+use sealway_drop::Error;
 use sealway_drop::link::{Connection, Reader};
 use sealway_drop::wire::kind;
-use sealway_drop::{Error, lock};
 
 /// A tree that is changed by a connection of its own, and which is another tree for everything else.
 ///
@@ -93,29 +94,7 @@ impl<T: RemoteTree> RemoteTree for ChangingTree<T> {
         }
     }
 
-    fn list(&self, path: &TreePath, cursor: u64, limit: usize, call: &Call) -> Result<Page, TreeError> {
-        self.control.list(path, cursor, limit, call)
-    }
-
-    fn read_link(&self, path: &TreePath, call: &Call) -> Result<Vec<u8>, TreeError> {
-        self.control.read_link(path, call)
-    }
-
-    fn open(&self, path: &TreePath, call: &Call) -> Result<Opened, TreeError> {
-        self.control.open(path, call)
-    }
-
-    fn extent(&self, handle: u64, offset: u64, call: &Call) -> Result<Extent, TreeError> {
-        self.control.extent(handle, offset, call)
-    }
-
-    fn space(&self, call: &Call) -> Result<Space, TreeError> {
-        self.control.space(call)
-    }
-
-    fn submit(&self, request: ReadRequest, done: ReadDone) {
-        self.control.submit(request, done);
-    }
+    forward!(control: list, read_link, open, extent, space, submit, subscribe);
 
     fn close(&self, handle: u64) {
         if self.knows_more.get() != Some(&true) {
@@ -126,13 +105,9 @@ impl<T: RemoteTree> RemoteTree for ChangingTree<T> {
         self.asked.submit(Message::Change(payload), false, Box::new(drop));
     }
 
-    fn subscribe(&self, sink: EventSink) -> Result<Subscription, TreeError> {
-        self.control.subscribe(sink)
-    }
-
     fn change(&self, change: &Change, call: &Call) -> Result<Changed, TreeError> {
         call.left()?;
-        let slot: Arc<Slot> = Arc::default();
+        let slot = Slot::new();
         let (answer, control) = (Arc::clone(&slot), Arc::downgrade(&self.control));
         let done = move |result| {
             // What was opened for nobody is closed again.
@@ -145,7 +120,7 @@ impl<T: RemoteTree> RemoteTree for ChangingTree<T> {
         let message = Message::Change(message::encode(change).into());
         self.asked.submit(message, holds_up_looks(change), Box::new(done));
         let cancelled = Arc::clone(&slot);
-        let _hook = call.cancel.on_cancel(move || cancelled.give_up());
+        let _hook = call.cancel.on_cancel(move || cancelled.wake());
         slot.wait(call)
     }
 
@@ -177,55 +152,6 @@ fn holds_up_looks(change: &Change) -> bool {
         Change::Open(_, how) => how.truncate,
         Change::Set(_, setting) => setting.size.is_some(),
         _ => false,
-    }
-}
-
-/// Where a call waits.
-#[derive(Default)]
-struct Slot {
-    state: Mutex<Waiting>,
-    ready: Condvar,
-}
-
-#[derive(Default)]
-struct Waiting {
-    answer: Option<Result<Changed, TreeError>>,
-    gone: bool,
-}
-
-impl Slot {
-    /// Gives the answer back if nobody waits for it.
-    fn put(&self, result: Result<Changed, TreeError>) -> Option<Result<Changed, TreeError>> {
-        let mut state = lock(&self.state);
-        if state.gone {
-            return Some(result);
-        }
-        state.answer.get_or_insert(result);
-        self.ready.notify_all();
-        None
-    }
-
-    fn give_up(&self) {
-        drop(lock(&self.state));
-        self.ready.notify_all();
-    }
-
-    fn wait(&self, call: &Call) -> Result<Changed, TreeError> {
-        let mut state = lock(&self.state);
-        loop {
-            if let Some(result) = state.answer.take() {
-                return result;
-            }
-            let left = match call.left() {
-                Ok(left) => left,
-                Err(error) => {
-                    state.gone = true;
-                    return Err(error);
-                }
-            };
-            let woken = self.ready.wait_timeout(state, left);
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
-        }
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::tree::{Attr, Kind};
+use crate::tree::Attr;
 
 fn path(text: &str) -> TreePath {
     TreePath::parse(text.as_bytes()).unwrap()
@@ -71,11 +71,22 @@ fn changes_read_back() {
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let open = |path: &[u8], how| Wire {
-        what: what::OPEN,
+    let of = |what, path: &[u8]| Wire {
+        what,
         path: path.to_vec(),
-        how,
         ..Wire::default()
+    };
+    let open = |path: &[u8], how| Wire {
+        how,
+        ..of(what::OPEN, path)
+    };
+    let to = |what, to: &[u8]| Wire {
+        to: to.to_vec(),
+        ..of(what, b"a")
+    };
+    let late = proto::Time {
+        seconds: 0,
+        nanoseconds: 1_000_000_000,
     };
     for bad in [
         open(b"../x", 0),
@@ -84,55 +95,28 @@ fn what_cannot_be_is_refused() {
         open(b"a", 3),
         open(b"a", 16),
         Wire {
-            what: what::SET,
-            mtime: Some(WireTime {
-                at: Some(proto::Time {
-                    seconds: 0,
-                    nanoseconds: 1_000_000_000,
-                }),
-            }),
-            ..Wire::default()
+            mtime: Some(WireTime { at: Some(late) }),
+            ..of(what::SET, b"")
         },
+        to(what::RENAME, b"b/../../c"),
         Wire {
-            what: what::RENAME,
-            path: b"a".to_vec(),
-            to: b"b/../../c".to_vec(),
-            ..Wire::default()
-        },
-        Wire {
-            what: what::RENAME,
-            path: b"a".to_vec(),
-            to: b"b".to_vec(),
             how: 3,
-            ..Wire::default()
+            ..to(what::RENAME, b"b")
         },
+        to(what::MAKE_LINK, b"x\0y"),
         Wire {
-            what: what::MAKE_LINK,
-            path: b"a".to_vec(),
-            to: b"x\0y".to_vec(),
-            ..Wire::default()
-        },
-        Wire {
-            what: what::LOCK,
             handle: Some(1),
             how: 1,
             from: 2,
             until: 1,
-            ..Wire::default()
+            ..of(what::LOCK, b"")
         },
-        Wire {
-            what: what::LOOK,
-            ..Wire::default()
-        },
+        of(what::LOOK, b""),
     ] {
         let parsed = parse(&bad.encode_to_vec()).unwrap();
         assert!(matches!(parsed, Err(TreeError::Invalid(_))), "{bad:?}: {parsed:?}");
     }
-    let later = Wire {
-        what: 99,
-        ..Wire::default()
-    };
-    assert_eq!(parse(&later.encode_to_vec()), Some(Err(TreeError::Unsupported)));
+    assert_eq!(parse(&of(99, b"").encode_to_vec()), Some(Err(TreeError::Unsupported)));
     assert_eq!(parse(&[0xff; 20]), None);
     assert_eq!(parse(&open(&vec![b'x'; MAX_CHANGE], 0).encode_to_vec()), None);
 }
@@ -141,14 +125,12 @@ fn what_cannot_be_is_refused() {
 fn answers_read_back() {
     let attr = Attr {
         node: 1,
-        kind: Kind::File,
         size: 5,
         mode: 0o644,
-        mtime: Time::default(),
-        ctime: Time::default(),
         nlink: 1,
         version: 7,
         allocated: 4096,
+        ..Attr::default()
     };
     let whole = Some(Bytes::from_static(b"whole"));
     let conflict = Conflict {

@@ -12,7 +12,7 @@ use super::order::{Order, Turn};
 use crate::grpc::{Handles, ServeOptions};
 use crate::line::Line;
 use crate::local::{LocalTree, Own};
-use crate::tree::{Change, Changed, Lock, Place, RemoteTree, TreeError};
+use crate::tree::{Change, Changed, RemoteTree, TreeError};
 use sealway_drop::Error;
 use sealway_drop::link::{Connection, Reader};
 use sealway_drop::wire::kind;
@@ -186,21 +186,16 @@ impl Serving {
     }
 
     fn write(&self, header: WriteHeader, data: &[u8]) -> Result<Changed, TreeError> {
-        self.owns(header.handle)?;
+        self.handles.check(header.handle)?;
         let wrote = self.own.put(header.handle, header.offset, header.append, data);
         wrote.map(Changed::Attr)
     }
 
     fn change(&self, change: &Change) -> Result<Changed, TreeError> {
         match change {
-            Change::Look(handle)
-            | Change::Set(Place::Handle(handle), _)
-            | Change::Sync(Place::Handle(handle), _)
-            | Change::Allocate { handle, .. }
-            | Change::Lock(Lock { handle, .. })
-            | Change::TestLock(Lock { handle, .. }) => self.owns(*handle)?,
             Change::Close(handle) if !self.handles.remove(*handle) => return Err(TreeError::Stale),
-            _ => {}
+            Change::Close(_) => {}
+            _ => change.handle().map_or(Ok(()), |handle| self.handles.check(handle))?,
         }
         let changed = self.own.apply(change)?;
         if let Changed::Opened(opened, ..) = &changed
@@ -211,12 +206,5 @@ impl Serving {
             return Err(TreeError::Limit);
         }
         Ok(changed)
-    }
-
-    fn owns(&self, handle: u64) -> Result<(), TreeError> {
-        match self.handles.contains(handle) {
-            true => Ok(()),
-            false => Err(TreeError::Stale),
-        }
     }
 }

@@ -55,9 +55,7 @@ impl Core {
         thread: u32,
         call: impl FnOnce(&Call) -> Result<T, TreeError>,
     ) -> Result<T, TreeError> {
-        if self.has_ended() || !self.tree.is_alive() {
-            return Err(TreeError::Lost);
-        }
+        self.is_there()?;
         self.calls.run_as(thread, self.options.timeout, true, call)
     }
 
@@ -99,10 +97,7 @@ impl Core {
             return None;
         }
         let handle = self.files.handle_of(ino)?;
-        let attr = self
-            .change(thread, &Change::Look(handle))
-            .and_then(Changed::attr)
-            .ok()?;
+        let attr = self.change(thread, &Change::Look(handle)).ok()?.attr().ok()?;
         self.own(ino, &attr);
         Some(attr)
     }
@@ -348,16 +343,10 @@ fn time_of(time: SystemTime) -> Time {
         },
         Err(before) => {
             let before = before.duration();
-            let whole = i64::try_from(before.as_secs()).unwrap_or(i64::MAX);
-            match before.subsec_nanos() {
-                0 => Time {
-                    seconds: -whole,
-                    nanoseconds: 0,
-                },
-                nanoseconds => Time {
-                    seconds: -whole - 1,
-                    nanoseconds: 1_000_000_000 - nanoseconds,
-                },
+            let (whole, part) = (i64::try_from(before.as_secs()), before.subsec_nanos());
+            Time {
+                seconds: -whole.unwrap_or(i64::MAX) - i64::from(part > 0),
+                nanoseconds: (1_000_000_000 - part) % 1_000_000_000,
             }
         }
     }

@@ -133,26 +133,23 @@ impl Copies {
             *opens += 1;
             return Ok((Source::Kernel, Some(Arc::clone(backing))));
         }
-        let found = self.store.find(&key);
-        if let Some(copy) = found {
-            if !modes.contains_key(&ino)
-                && let Some(backing) = self.back(&copy, back)
-            {
-                let backing = Arc::new(backing);
-                pin();
-                let mode = Mode::Kernel {
-                    opens: 1,
-                    copy,
-                    backing: Arc::clone(&backing),
-                };
-                modes.insert(ino, mode);
-                return Ok((Source::Kernel, Some(backing)));
+        let source = match self.store.find(&key) {
+            Some(copy) => {
+                if !modes.contains_key(&ino)
+                    && let Some(backing) = self.back(&copy, back)
+                {
+                    let (opens, backing) = (1, Arc::new(backing));
+                    pin();
+                    let known = Arc::clone(&backing);
+                    modes.insert(ino, Mode::Kernel { opens, copy, backing });
+                    return Ok((Source::Kernel, Some(known)));
+                }
+                Source::Copy(Arc::new(copy))
             }
-            count(&mut modes, ino);
-            return Ok((Source::Copy(Arc::new(copy)), None));
-        }
+            None => Source::Peer(self.store.fill(&key, attr)),
+        };
         count(&mut modes, ino);
-        Ok((Source::Peer(self.store.fill(&key, attr)), None))
+        Ok((source, None))
     }
 
     fn back(&self, copy: &Copy, back: impl FnOnce(&Copy) -> io::Result<BackingId>) -> Option<BackingId> {

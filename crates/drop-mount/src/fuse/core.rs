@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use fuser::{BackingId, Errno, FileAttr, FileHandle, FileType, FopenFlags, INodeNo, Notifier, ReplyOpen};
@@ -19,6 +19,7 @@ use super::writes::Writes;
 use super::{MountOptions, errno};
 use crate::bulk::pool::Pool as Buffers;
 use crate::tree::{Attr, Call, Kind, Opened, RemoteTree, TreeError, TreePath};
+use sealway_drop::lock;
 
 /// What the threads of a mount share.
 pub(super) struct Core {
@@ -52,22 +53,20 @@ impl Core {
         options: MountOptions,
     ) -> Self {
         let owner = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        let (calls, nodes, dirs) = (Calls::default(), Mutex::default(), Mutex::default());
-        let (next_dir, ended) = (AtomicU64::new(1), AtomicBool::new(false));
         Self {
             tree,
             files,
             copies,
-            calls,
+            calls: Calls::default(),
             notices,
             notifier: OnceLock::new(),
-            nodes,
-            dirs,
-            next_dir,
+            nodes: Mutex::default(),
+            dirs: Mutex::default(),
+            next_dir: AtomicU64::new(1),
             writes: Writes::new(options.write_window),
             options,
             owner,
-            ended,
+            ended: AtomicBool::new(false),
             locks: Mutex::default(),
             waiting_locks: Arc::default(),
             buffers: Arc::default(),
@@ -75,7 +74,7 @@ impl Core {
     }
 
     pub(super) fn nodes(&self) -> MutexGuard<'_, Nodes> {
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.nodes)
     }
 
     /// Lets everything that waits fail, now and from now on.
@@ -95,10 +94,16 @@ impl Core {
         thread: u32,
         call: impl FnOnce(&Call) -> Result<T, TreeError>,
     ) -> Result<T, TreeError> {
-        if self.has_ended() || !self.tree.is_alive() {
-            return Err(TreeError::Lost);
-        }
+        self.is_there()?;
         self.calls.run(thread, self.options.timeout, call)
+    }
+
+    /// [`TreeError::Lost`] when there is nobody to ask any more.
+    pub(super) fn is_there(&self) -> Result<(), TreeError> {
+        match !self.has_ended() && self.tree.is_alive() {
+            true => Ok(()),
+            false => Err(TreeError::Lost),
+        }
     }
 
     /// Takes in what a number is like now, and lets go of what no longer fits.
@@ -251,13 +256,7 @@ impl Core {
         offset: u64,
         mut add: impl FnMut(u64, FileType, &[u8], Option<&Attr>, u64) -> bool,
     ) -> Result<(), TreeError> {
-        let dir = self
-            .dirs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&fh)
-            .cloned()
-            .ok_or(TreeError::Stale)?;
+        let dir = lock(&self.dirs).get(&fh).cloned().ok_or(TreeError::Stale)?;
         let parent = self.nodes().parent(ino);
         for (position, (ino, name)) in [(ino, &b"."[..]), (parent, b"..")].into_iter().enumerate() {
             if offset <= position as u64 && add(ino, FileType::Directory, name, None, position as u64 + 1) {
@@ -266,18 +265,13 @@ impl Core {
         }
         let path = self.path(ino)?;
         self.settle(thread, None)?;
-        let mut dir = dir.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut dir = lock(&dir);
         let mut position = offset.saturating_sub(2);
         let entries = self.call(thread, |call| dir.entries_from(&*self.tree, &path, position, call))?;
         for entry in entries {
             position += 1;
-            if add(
-                0,
-                file_type(entry.attr.kind),
-                &entry.name,
-                Some(&entry.attr),
-                position + 2,
-            ) {
+            let kind = file_type(entry.attr.kind);
+            if add(0, kind, &entry.name, Some(&entry.attr), position + 2) {
                 break;
             }
         }

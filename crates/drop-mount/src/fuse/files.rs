@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use fuser::ReplyData;
 
 use super::copies::{Copies, Source};
 use super::stream::{Budget, Pieces, SEGMENT, Step, Stream};
-use super::{errno, waiters};
+use super::{MountOptions, errno, waiters};
 use crate::cache::{Copy, Fill};
 use crate::tree::{Attr, Chunk, Opened, ReadRequest, RemoteTree, TreeError};
 use sealway_drop::lock;
@@ -27,12 +27,12 @@ pub(super) struct Files {
     timeout: Duration,
     /// Reads that no answer has been found for yet.
     waiting: Arc<AtomicUsize>,
-    changed: Box<dyn Fn(u64, u64, u64) + Send + Sync>,
+    changed: Box<dyn Fn(u64) + Send + Sync>,
 }
 
 /// One open file.
-pub(super) struct File {
-    pub(super) ino: u64,
+struct File {
+    ino: u64,
     handle: u64,
     attr: Mutex<Attr>,
     stream: Mutex<Stream<Reader>>,
@@ -79,27 +79,22 @@ impl Drop for Count {
 }
 
 impl Files {
-    /// `changed` is told number, version and size of a file that turned out to have another content than before. It must
-    /// not block.
+    /// `changed` is told the number of a file that turned out to have another content than before. It must not block.
     pub(super) fn new(
         tree: Arc<dyn RemoteTree>,
         copies: Option<Arc<Copies>>,
-        memory: u64,
-        max_window: u64,
-        timeout: Duration,
-        changed: Box<dyn Fn(u64, u64, u64) + Send + Sync>,
+        options: &MountOptions,
+        changed: Box<dyn Fn(u64) + Send + Sync>,
     ) -> Arc<Self> {
-        let budget = Budget::new(memory);
-        let (open, next, waiting) = (RwLock::default(), AtomicU64::new(1), Arc::default());
         Arc::new(Self {
             tree,
             copies,
-            open,
-            next,
-            budget,
-            max_window,
-            timeout,
-            waiting,
+            open: RwLock::default(),
+            next: AtomicU64::new(1),
+            budget: Budget::new(options.memory),
+            max_window: options.window,
+            timeout: options.timeout,
+            waiting: Arc::default(),
             changed,
         })
     }
@@ -124,27 +119,23 @@ impl Files {
             }
         };
         let fh = self.next.fetch_add(1, Ordering::Relaxed);
-        let (attr, stream, whole) = (Mutex::new(attr), Mutex::new(stream), Mutex::new(whole));
         let file = File {
             ino,
             handle: opened.handle,
-            attr,
-            stream,
-            whole,
+            attr: Mutex::new(attr),
+            stream: Mutex::new(stream),
+            whole: Mutex::new(whole),
             way,
             fault: Mutex::default(),
         };
-        self.open
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(fh, Arc::new(file));
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        open.insert(fh, Arc::new(file));
         fh
     }
 
     /// What an open file was like when it was last looked at.
     pub(super) fn attr(&self, fh: u64) -> Option<Attr> {
-        self.get(fh)
-            .map(|file| *file.attr.lock().unwrap_or_else(PoisonError::into_inner))
+        self.get(fh).map(|file| *lock(&file.attr))
     }
 
     /// The handle of an open file at the peer; `None` where it is read from a copy.
@@ -156,14 +147,14 @@ impl Files {
 
     /// As [`Files::attr`], for whichever open file has this number.
     pub(super) fn attr_of(&self, ino: u64) -> Option<Attr> {
-        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        let open = self.open();
         let file = open.values().find(|file| file.ino == ino)?;
-        Some(*file.attr.lock().unwrap_or_else(PoisonError::into_inner))
+        Some(*lock(&file.attr))
     }
 
     /// The handle of whichever open file has this number.
     pub(super) fn handle_of(&self, ino: u64) -> Option<u64> {
-        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        let open = self.open();
         open.values().find(|file| file.ino == ino).map(|file| file.handle)
     }
 
@@ -235,8 +226,7 @@ impl Files {
             if buffer.len() < len {
                 buffer.resize(len, 0);
             }
-            let read = copy.read(offset, &mut buffer[..len]);
-            match read {
+            match copy.read(offset, &mut buffer[..len]) {
                 Ok(read) => {
                     reply.data(&buffer[..read]);
                     Ok(())
@@ -260,7 +250,7 @@ impl Files {
                 continue;
             }
             file.leave_copy();
-            *file.attr.lock().unwrap_or_else(PoisonError::into_inner) = *attr;
+            *lock(&file.attr) = *attr;
             self.drive(&file, |stream, steps| {
                 stream.handle_changed(attr.version, attr.size, steps)
             });
@@ -307,10 +297,7 @@ impl Files {
     /// Runs the machine of a file and does what it says.
     fn drive(self: &Arc<Self>, file: &Arc<File>, event: impl FnOnce(&mut Stream<Reader>, &mut Vec<Step<Reader>>)) {
         let mut steps = Vec::new();
-        event(
-            &mut file.stream.lock().unwrap_or_else(PoisonError::into_inner),
-            &mut steps,
-        );
+        event(&mut lock(&file.stream), &mut steps);
         self.act(file, steps);
     }
 
@@ -323,10 +310,10 @@ impl Files {
                 Step::Fail { who, error } => who.reply.error(errno(error)),
                 Step::Cancel(token) => token.cancel(),
                 Step::Changed { version, size } => {
-                    let mut attr = file.attr.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut attr = lock(&file.attr);
                     (attr.version, attr.size) = (version, size);
                     drop(attr);
-                    (self.changed)(file.ino, version, size);
+                    (self.changed)(file.ino);
                 }
                 Step::Fetch {
                     id,
@@ -362,26 +349,20 @@ impl Files {
         }
     }
 
+    fn open(&self) -> RwLockReadGuard<'_, HashMap<u64, Arc<File>>> {
+        self.open.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn get(&self, fh: u64) -> Option<Arc<File>> {
-        self.open
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&fh)
-            .cloned()
+        self.open().get(&fh).cloned()
     }
 
     fn of(&self, ino: u64) -> Vec<Arc<File>> {
-        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
-        open.values().filter(|file| file.ino == ino).cloned().collect()
+        self.open().values().filter(|file| file.ino == ino).cloned().collect()
     }
 
     fn all(&self) -> Vec<Arc<File>> {
-        self.open
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .values()
-            .cloned()
-            .collect()
+        self.open().values().cloned().collect()
     }
 }
 
@@ -418,9 +399,9 @@ fn answer(reader: Reader, pieces: &Pieces) {
     if pieces.rest.is_empty() {
         return reader.reply.data(&pieces.first);
     }
-    let mut joined =
-        Vec::with_capacity(pieces.first.len() + pieces.rest.iter().map(|piece| piece.len()).sum::<usize>());
-    joined.extend_from_slice(&pieces.first);
-    pieces.rest.iter().for_each(|piece| joined.extend_from_slice(piece));
-    reader.reply.data(&joined);
+    let pieces: Vec<&[u8]> = std::iter::once(&pieces.first)
+        .chain(&pieces.rest)
+        .map(|piece| &piece[..])
+        .collect();
+    reader.reply.data(&pieces.concat());
 }

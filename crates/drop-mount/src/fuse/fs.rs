@@ -3,8 +3,8 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use fuser::{
@@ -21,6 +21,7 @@ use super::pool::Pool;
 use super::show::{BLOCK_SIZE, FRAGMENT, directory};
 use super::stream::SEGMENT;
 use crate::tree::{Change, TreeError};
+use sealway_drop::lock;
 
 pub(super) const GENERATION: Generation = Generation(0);
 
@@ -39,7 +40,7 @@ impl Fs {
         Self { core, pool }
     }
 
-    fn run(&self, job: impl FnOnce(&Core) + Send + 'static) {
+    fn run(&self, job: impl FnOnce(&Arc<Core>) + Send + 'static) {
         let core = Arc::clone(&self.core);
         self.pool.run(move || job(&core));
     }
@@ -92,10 +93,7 @@ impl Filesystem for Fs {
 
     fn lookup(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let (thread, name) = (req.pid(), name.as_bytes().to_vec());
-        self.run(move |core| match core.lookup(thread, parent.0, &name) {
-            Ok(attr) => reply.entry(&core.options.ttl, &attr, GENERATION),
-            Err(error) => reply.error(errno(error)),
-        });
+        self.entry(reply, move |core| core.lookup(thread, parent.0, &name));
     }
 
     fn forget(&self, _req: &Request, ino: INodeNo, count: u64) {
@@ -169,10 +167,7 @@ impl Filesystem for Fs {
         reply: ReplyEmpty,
     ) {
         reply.ok();
-        if !self.core.options.writable {
-            return self.core.release(fh.0);
-        }
-        if self.core.is_quiet(ino.0, fh.0) {
+        if !self.core.options.writable || self.core.is_quiet(ino.0, fh.0) {
             return self.core.release(fh.0);
         }
         // Nobody waits for this one.
@@ -181,11 +176,7 @@ impl Filesystem for Fs {
 
     fn opendir(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         let fh = self.core.next_dir.fetch_add(1, Ordering::Relaxed);
-        self.core
-            .dirs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(fh, Arc::default());
+        lock(&self.core.dirs).insert(fh, Arc::default());
         reply.opened(FileHandle(fh), FopenFlags::empty());
     }
 
@@ -237,11 +228,7 @@ impl Filesystem for Fs {
     }
 
     fn releasedir(&self, _req: &Request, _ino: INodeNo, fh: FileHandle, _flags: OpenFlags, reply: ReplyEmpty) {
-        self.core
-            .dirs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&fh.0);
+        lock(&self.core.dirs).remove(&fh.0);
         reply.ok();
     }
 
@@ -399,8 +386,8 @@ impl Filesystem for Fs {
         if self.core.tree.is_prepared(write.handle()) {
             return self.core.write(write, reply);
         }
-        let (thread, core) = (req.pid(), Arc::clone(&self.core));
-        self.pool.run(move || core.write_when_prepared(thread, write, reply));
+        let thread = req.pid();
+        self.run(move |core| core.write_when_prepared(thread, write, reply));
     }
 
     fn flush(&self, req: &Request, ino: INodeNo, fh: FileHandle, lock_owner: LockOwner, reply: ReplyEmpty) {
@@ -471,8 +458,7 @@ impl Filesystem for Fs {
         sleep: bool,
         reply: ReplyEmpty,
     ) {
-        let (thread, core) = (req.pid(), Arc::clone(&self.core));
-        self.pool
-            .run(move || core.lock(thread, (ino.0, fh.0), lock_owner, (start, end, typ), sleep, reply));
+        let thread = req.pid();
+        self.run(move |core| core.lock(thread, (ino.0, fh.0), lock_owner, (start, end, typ), sleep, reply));
     }
 }

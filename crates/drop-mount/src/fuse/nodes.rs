@@ -16,7 +16,7 @@ pub(super) struct Nodes {
     next: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Node {
     /// Directory and name; `None` for the root and for what has lost its name.
     place: Option<(u64, Box<[u8]>)>,
@@ -45,12 +45,8 @@ impl Node {
 impl Default for Nodes {
     fn default() -> Self {
         let root = Node {
-            place: None,
-            attr: None,
-            fresh: None,
-            cached: None,
-            pinned: None,
             lookups: 1,
+            ..Node::default()
         };
         Self {
             nodes: HashMap::from([(ROOT, root)]),
@@ -66,11 +62,7 @@ impl Nodes {
         let mut names: Vec<&[u8]> = Vec::new();
         let mut at = ino;
         while at != ROOT {
-            let (parent, name) = self
-                .nodes
-                .get(&at)
-                .and_then(|node| node.place.as_ref())
-                .ok_or(TreeError::Stale)?;
+            let (parent, name) = self.place_of(at).ok_or(TreeError::Stale)?;
             names.push(name);
             at = *parent;
         }
@@ -80,16 +72,16 @@ impl Nodes {
 
     /// The directory a number stands in.
     pub(super) fn parent(&self, ino: u64) -> u64 {
-        self.nodes
-            .get(&ino)
-            .and_then(|node| node.place.as_ref())
-            .map_or(ROOT, |(parent, _)| *parent)
+        self.place_of(ino).map_or(ROOT, |(parent, _)| *parent)
+    }
+
+    fn place_of(&self, ino: u64) -> Option<&(u64, Box<[u8]>)> {
+        self.nodes.get(&ino)?.place.as_ref()
     }
 
     /// The number of a path that the kernel knows.
     pub(super) fn find(&self, path: &TreePath) -> Option<u64> {
-        path.components()
-            .try_fold(ROOT, |at, name| self.names.get(&(at, name.into())).copied())
+        path.components().try_fold(ROOT, |at, name| self.child(at, name))
     }
 
     /// What a number was like when it was last looked at.
@@ -151,17 +143,13 @@ impl Nodes {
         let ino = self.next;
         self.next += 1;
         self.names.insert(key.clone(), ino);
-        self.nodes.insert(
-            ino,
-            Node {
-                place: Some(key),
-                attr: Some(*attr),
-                fresh: None,
-                cached: None,
-                pinned: None,
-                lookups: 1,
-            },
-        );
+        let node = Node {
+            place: Some(key),
+            attr: Some(*attr),
+            lookups: 1,
+            ..Node::default()
+        };
+        self.nodes.insert(ino, node);
         ino
     }
 
@@ -195,8 +183,7 @@ impl Nodes {
 
     /// Whether the content, as far as it is known, is of another version than this.
     pub(super) fn differs(&self, ino: u64, attr: &Attr) -> bool {
-        let known = self.nodes.get(&ino).and_then(|node| node.attr);
-        known.is_some_and(|known| known.version != attr.version)
+        self.attr(ino).is_some_and(|known| known.version != attr.version)
     }
 
     /// Whether the name still means what this number means.
@@ -280,20 +267,12 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::tree::{Kind, Time};
 
     fn attr(node: u64, version: u64) -> Attr {
-        let (mtime, ctime) = (Time::default(), Time::default());
         Attr {
             node,
-            kind: Kind::File,
-            size: 1,
-            mode: 0o644,
-            mtime,
-            ctime,
-            nlink: 1,
             version,
-            allocated: 0,
+            ..Attr::default()
         }
     }
 

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use sealway_drop::lock;
+
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads that are started when there is something to do, at most `most`, and end when idle. The queue is as long as
@@ -38,7 +40,7 @@ impl Pool {
 
     /// Has `job` done. If no thread can be started and none is there, it is done here.
     pub(super) fn run(&self, job: impl FnOnce() + Send + 'static) {
-        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.shared.state);
         if state.idle <= state.jobs.len() && state.threads < self.most {
             state.threads += 1;
             let shared = Arc::clone(&self.shared);
@@ -61,19 +63,17 @@ impl Pool {
 
 impl Shared {
     fn work(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         loop {
             if let Some(job) = state.jobs.pop_front() {
                 drop(state);
                 job();
-                state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                state = lock(&self.state);
                 continue;
             }
             state.idle += 1;
-            let (back, wait) = self
-                .more
-                .wait_timeout(state, IDLE)
-                .unwrap_or_else(PoisonError::into_inner);
+            let waited = self.more.wait_timeout(state, IDLE);
+            let (back, wait) = waited.unwrap_or_else(PoisonError::into_inner);
             state = back;
             state.idle -= 1;
             if wait.timed_out() && state.jobs.is_empty() {

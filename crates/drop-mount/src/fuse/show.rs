@@ -73,17 +73,11 @@ pub(super) fn seek(
 
 /// Attributes of a directory of which nothing but that is known.
 pub(super) fn directory() -> Attr {
-    let (mtime, ctime) = (Time::default(), Time::default());
     Attr {
-        node: 0,
         kind: Kind::Directory,
-        size: 0,
         mode: 0o755,
-        mtime,
-        ctime,
         nlink: 2,
-        version: 0,
-        allocated: 0,
+        ..Attr::default()
     }
 }
 

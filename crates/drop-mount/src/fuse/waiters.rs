@@ -5,11 +5,12 @@
 //! are looked at: one that has a signal pending which it neither blocks nor ignores, or that is gone, wants no answer.
 
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::tree::{Call, Cancel};
+use sealway_drop::lock;
 
 /// How long a call is left alone before its caller is looked at.
 pub(super) const PATIENCE: Duration = Duration::from_millis(100);
@@ -46,12 +47,9 @@ impl Calls {
             cancel: of.cancel.clone(),
             steady,
         };
-        self.active
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(id, active);
+        lock(&self.active).insert(id, active);
         let result = call(&of);
-        self.active.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        lock(&self.active).remove(&id);
         result
     }
 
@@ -59,7 +57,7 @@ impl Calls {
     pub(super) fn give_up(&self, all: bool) {
         let now = Instant::now();
         let tokens: Vec<Cancel> = {
-            let active = self.active.lock().unwrap_or_else(PoisonError::into_inner);
+            let active = lock(&self.active);
             let unwanted = |call: &&Active| {
                 let unwanted = match call.steady {
                     true => is_killed,
@@ -80,34 +78,37 @@ impl Calls {
 
     /// Whether a call is under way.
     pub(super) fn is_waiting(&self) -> bool {
-        !self.active.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        !lock(&self.active).is_empty()
     }
 }
 
 /// Whether a task has been interrupted: it is gone, or a signal is pending that it neither blocks nor ignores. 0 stands
 /// for a task that the kernel cannot name here, which is left alone.
 pub(super) fn is_interrupted(thread: u32) -> bool {
-    if thread == 0 {
-        return false;
-    }
-    match std::fs::read_to_string(format!("/proc/{thread}/status")) {
-        Ok(status) => has_pending_signal(&status),
-        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
-    }
+    is_gone_or(thread, has_pending_signal)
 }
 
 /// Whether a task is gone, or about to be. What the default of a signal kills has SIGKILL pending too.
-pub(super) fn is_killed(thread: u32) -> bool {
+fn is_killed(thread: u32) -> bool {
+    is_gone_or(thread, has_pending_kill)
+}
+
+/// Whether a task is gone, or what the system says of it is so.
+fn is_gone_or(thread: u32, is_so: fn(&str) -> bool) -> bool {
     if thread == 0 {
         return false;
     }
     match std::fs::read_to_string(format!("/proc/{thread}/status")) {
-        Ok(status) => has_pending(&status, |[own, shared, _, _]| (own | shared) & 1 << (SIGKILL - 1)),
+        Ok(status) => is_so(&status),
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     }
 }
 
 const SIGKILL: u32 = 9;
+
+fn has_pending_kill(status: &str) -> bool {
+    has_pending(status, |[own, shared, ..]| (own | shared) & 1 << (SIGKILL - 1))
+}
 
 fn has_pending_signal(status: &str) -> bool {
     has_pending(status, |[own, shared, blocked, ignored]| {
@@ -146,8 +147,8 @@ mod tests {
             "0",
             "0000000000001000"
         )));
-        let killed = |status: &str| has_pending(status, |[own, shared, _, _]| (own | shared) & 1 << (SIGKILL - 1));
-        assert!(killed(&status("0000000000000100", "0", "0", "0")) && !killed(&status("2", "2", "0", "0")));
+        assert!(has_pending_kill(&status("0000000000000100", "0", "0", "0")));
+        assert!(!has_pending_kill(&status("2", "2", "0", "0")));
         assert!(!has_pending_signal(&status("2", "0", "2", "0")));
         assert!(!has_pending_signal(&status("0", "2", "0", "2")));
         assert!(!has_pending_signal("nothing"));

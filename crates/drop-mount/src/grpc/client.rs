@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -17,11 +17,12 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::io::{End, Watched};
 use super::proto::drop_client::DropClient;
-use super::{CONNECTION_WINDOW, FRAME, KEEPALIVE, MAX_MESSAGE, MAX_PIECE, STREAM_WINDOW, convert, proto};
+use super::{Aborted, CONNECTION_WINDOW, FRAME, KEEPALIVE, MAX_MESSAGE, MAX_PIECE, STREAM_WINDOW, convert, proto};
 use crate::tree::{
     Attr, Call, Cancel, Chunk, Event, EventSink, Extent, MAX_PAGE, MAX_READ, Opened, Page, ReadDone, ReadRequest,
     RemoteTree, Space, Subscription, TreeError, TreePath,
 };
+use sealway_drop::lock;
 
 /// A tree that a peer serves by [`super::serve`].
 ///
@@ -279,19 +280,11 @@ impl RemoteTree for GrpcTree {
                 }
             }
         });
-        Ok(Subscription::new(AbortOnDrop(task)))
+        Ok(Subscription::new(Aborted(task)))
     }
 
     fn is_alive(&self) -> bool {
         !self.end.is_over()
-    }
-}
-
-struct AbortOnDrop(tokio::task::JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 
@@ -303,17 +296,14 @@ async fn read(mut client: DropClient<Channel>, request: &ReadRequest) -> Result<
     let mut pieces: Streaming<proto::Piece> = reply.map_err(|status| convert::error(&status))?.into_inner();
     let mut next = async || pieces.message().await.map_err(|status| convert::error(&status));
     let first = next().await?.ok_or(TreeError::Protocol("a read without an answer"))?;
-    let (size, version) = (first.size, first.version);
+    let proto::Piece { data, size, version } = first;
     let mut second = next().await?;
-    if second.is_none() && first.data.len() <= MAX_PIECE {
-        return Ok(Chunk {
-            data: first.data,
-            size,
-            version,
-        });
+    if second.is_none() && data.len() <= MAX_PIECE {
+        return Ok(Chunk { data, size, version });
     }
+    let first = data;
     let mut data = BytesMut::with_capacity(length as usize);
-    data.extend_from_slice(&first.data);
+    data.extend_from_slice(&first);
     while let Some(piece) = second {
         let same = (piece.size, piece.version) == (size, version);
         if !same || piece.data.len() > MAX_PIECE || data.len() + piece.data.len() > length as usize {
@@ -322,11 +312,8 @@ async fn read(mut client: DropClient<Channel>, request: &ReadRequest) -> Result<
         data.extend_from_slice(&piece.data);
         second = next().await?;
     }
-    Ok(Chunk {
-        data: data.freeze(),
-        size,
-        version,
-    })
+    let data = data.freeze();
+    Ok(Chunk { data, size, version })
 }
 
 /// Gives out the one stream there is; when that has ended, there is no other.
@@ -342,11 +329,10 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Service<Uri> for Connec
     }
 
     fn call(&mut self, _uri: Uri) -> Self::Future {
-        let stream = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let stream = lock(&self.0).take();
         Box::pin(async move {
-            stream
-                .map(TokioIo::new)
-                .ok_or_else(|| io::ErrorKind::NotConnected.into())
+            let stream = stream.ok_or(io::ErrorKind::NotConnected)?;
+            Ok(TokioIo::new(stream))
         })
     }
 }

@@ -70,12 +70,7 @@ pub(crate) fn attr_out(attr: &Attr) -> proto::Attr {
         Kind::Directory => proto::Kind::Directory,
         Kind::Symlink => proto::Kind::Symlink,
     };
-    let time = |time: Time| {
-        Some(proto::Time {
-            seconds: time.seconds,
-            nanoseconds: time.nanoseconds,
-        })
-    };
+    let time = |Time { seconds, nanoseconds }| Some(proto::Time { seconds, nanoseconds });
     proto::Attr {
         node: attr.node,
         kind: kind.into(),
@@ -238,31 +233,25 @@ mod tests {
             assert_eq!(error(&status(sent)), sent);
         }
         assert!(matches!(error(&status(TreeError::Invalid("x"))), TreeError::Invalid(_)));
-        assert!(matches!(
-            error(&status(TreeError::Protocol("x"))),
-            TreeError::Protocol(_)
-        ));
-        assert!(matches!(
-            error(&Status::failed_precondition("?")),
-            TreeError::Protocol(_)
-        ));
+        for odd in [status(TreeError::Protocol("x")), Status::failed_precondition("?")] {
+            assert!(matches!(error(&odd), TreeError::Protocol(_)));
+        }
     }
 
     #[test]
     fn what_cannot_be_is_refused() {
         let good = attr_out(&Attr {
             node: 1,
-            kind: Kind::File,
             size: 5,
             mode: 0o644,
             mtime: Time {
                 seconds: -1,
                 nanoseconds: 999_999_999,
             },
-            ctime: Time::default(),
             nlink: 1,
             version: 7,
             allocated: 4096,
+            ..Attr::default()
         });
         assert_eq!(attr_out(&attr_in(&good).unwrap()), good);
         let bad: [fn(&mut proto::Attr); 7] = [
@@ -294,40 +283,22 @@ mod tests {
         for name in [&b""[..], b".", b"..", b"a/b", b"a\0", &[b'x'; 256]] {
             assert!(page_in(&page(vec![entry(name)]), 5).is_err());
         }
-        assert!(
-            page_in(
-                &page(vec![proto::Entry {
-                    attr: None,
-                    ..entry(b"a")
-                }]),
-                5
-            )
-            .is_err()
-        );
-        let mut directory = good;
-        directory.set_kind(proto::Kind::Directory);
-        assert!(
-            opened_in(&proto::OpenReply {
-                handle: 1,
-                attr: Some(directory)
-            })
-            .is_err()
-        );
-        assert!(
-            link_in(&proto::ReadLinkReply {
-                target: vec![b'x'; 5000].into()
-            })
-            .is_err()
-        );
+        let mut bare = entry(b"a");
+        bare.attr = None;
+        assert!(page_in(&page(vec![bare]), 5).is_err());
+        let (handle, mut attr) = (1, Some(good));
+        assert!(opened_in(&proto::OpenReply { handle, attr }).is_ok());
+        attr.as_mut().unwrap().set_kind(proto::Kind::Directory);
+        assert!(opened_in(&proto::OpenReply { handle, attr }).is_err());
+        let target = vec![b'x'; 5000].into();
+        assert!(link_in(&proto::ReadLinkReply { target }).is_err());
         let event = |what: i32, path: &'static [u8]| proto::Event {
             what,
             path: Bytes::from_static(path),
         };
         assert_eq!(event_in(&event(1, b"")), None);
-        assert_eq!(
-            event_in(&event(2, b"a")),
-            Some(Event::Changed(TreePath::parse(b"a").unwrap()))
-        );
+        let changed = Event::Changed(TreePath::parse(b"a").unwrap());
+        assert_eq!(event_in(&event(2, b"a")), Some(changed));
         assert_eq!(event_in(&event(2, b"../a")), Some(Event::Everything));
         assert_eq!(event_in(&event(77, b"a")), Some(Event::Everything));
     }

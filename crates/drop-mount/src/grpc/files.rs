@@ -11,7 +11,7 @@ use tokio::net::TcpStream as TokioStream;
 use tokio::runtime::Runtime;
 
 use super::control::{Talk, talking};
-use super::stream::SealedStream;
+use super::stream::{SealedStream, of_tokio};
 use super::{GrpcTree, ServeOptions, serve};
 use crate::local::{LocalOptions, LocalTree};
 use crate::tree::{
@@ -22,7 +22,6 @@ use sealway_drop::cancel::{Cancel, Watch};
 use sealway_drop::link::{Connected, DataConnections, GATHER};
 use sealway_drop::pull::{Listed, Remote};
 use sealway_drop::wire::control::{Done, Role};
-use sealway_drop::wire::kind;
 
 /// How long calls of a connection that is not wanted any more may take to end.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -98,26 +97,14 @@ type Served<S> = (S, Arc<Watch>);
 fn tunnel(data: DataConnections, cancel: &Cancel) -> Result<Served<SealedStream<TokioStream>>, Error> {
     let connections = data.open_only(&[1], cancel);
     let until = Instant::now() + GATHER;
-    let connection = connections
-        .next_until(Some(until), &|| cancel.is_set())
-        .ok_or(Error::Protocol("a connection did not come up"))??;
-    let (stream, send, recv, _, watch) = connection.into_parts();
-    let stream = SealedStream::new(of_tokio(stream)?, send, recv, kind::TUNNEL, 0);
-    Ok((stream, watch))
+    let connection = connections.next_until(Some(until), &|| cancel.is_set());
+    SealedStream::of(connection.ok_or(Error::Protocol("a connection did not come up"))??)
 }
 
 /// A connection that is not sealed. For use inside a runtime.
 fn plain(stream: TcpStream, cancel: &Cancel) -> Result<Served<TokioStream>, Error> {
     let watch = Arc::new(cancel.watch(&stream));
     Ok((of_tokio(stream)?, watch))
-}
-
-fn of_tokio(stream: TcpStream) -> Result<TokioStream, Error> {
-    let made = stream
-        .set_nonblocking(true)
-        .and_then(|()| stream.set_nodelay(true))
-        .and_then(|()| TokioStream::from_std(stream));
-    made.map_err(Error::network("opening a connection"))
 }
 
 fn runtime() -> Result<Runtime, Error> {

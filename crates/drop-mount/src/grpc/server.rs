@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use hyper::server::conn::http2;
@@ -12,7 +12,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, mpsc};
 use tonic::codegen::Service as _;
-use tonic::codegen::tokio_stream::{self, Stream};
+use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
+use tonic::codegen::tokio_stream::{self, Stream, StreamExt as _};
 use tonic::{Request, Response, Status};
 
 use super::io::{End, Watched};
@@ -20,8 +21,10 @@ use super::proto::drop_server::{Drop as Service, DropServer};
 use super::{KEEPALIVE, MAX_MESSAGE, MAX_PIECE, PIECE, convert, proto};
 use crate::local::Own;
 use crate::tree::{
-    Call, Cancel, Chunk, Event, EventSink, Extent, MAX_PAGE, MAX_READ, ReadRequest, RemoteTree, TreeError,
+    Call, Cancel, Chunk, Event, EventSink, Extent, MAX_PAGE, MAX_READ, ReadRequest, RemoteTree, Space, TreeError,
+    TreePath,
 };
+use sealway_drop::lock;
 
 /// Bounds of what one connection may have at once.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +60,15 @@ pub struct Handles {
 impl Handles {
     /// Whether the peer has opened this handle and not closed it.
     pub fn contains(&self, handle: u64) -> bool {
-        self.lock().contains(&handle)
+        lock(&self.open).contains(&handle)
+    }
+
+    /// [`TreeError::Stale`] unless it has.
+    pub(crate) fn check(&self, handle: u64) -> Result<(), TreeError> {
+        match self.contains(handle) {
+            true => Ok(()),
+            false => Err(TreeError::Stale),
+        }
     }
 
     /// What the peer changes by another way: it gets no news of that.
@@ -65,24 +76,20 @@ impl Handles {
         let _ = self.own.set(own);
     }
 
-    /// Takes in what was opened by another way, unless there are so many.
+    /// Takes in what was opened, unless there are so many.
     pub(crate) fn add(&self, handle: u64, most: usize) -> bool {
-        let mut open = self.lock();
+        let mut open = lock(&self.open);
         open.len() < most && open.insert(handle)
     }
 
-    /// One that was closed by another way. Whether it was the peer's.
+    /// One that was closed. Whether it was the peer's.
     pub(crate) fn remove(&self, handle: u64) -> bool {
-        self.lock().remove(&handle)
+        lock(&self.open).remove(&handle)
     }
 
     /// All of them, which are then nobody's.
     pub(crate) fn take(&self) -> Vec<u64> {
-        self.lock().drain().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashSet<u64>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.open).drain().collect()
     }
 }
 
@@ -157,7 +164,7 @@ struct Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        for handle in self.handles.lock().drain() {
+        for handle in self.handles.take() {
             self.tree.close(handle);
         }
     }
@@ -173,28 +180,6 @@ impl Drop for CancelOnDrop {
 }
 
 impl Shared {
-    fn owns(&self, handle: u64) -> Result<(), TreeError> {
-        if self.handles.contains(handle) {
-            Ok(())
-        } else {
-            Err(TreeError::Stale)
-        }
-    }
-
-    /// Does a call on a blocking thread.
-    async fn call<T: Send + 'static>(
-        self: &Arc<Self>,
-        call: impl FnOnce(&Shared, &Call) -> Result<T, TreeError> + Send + 'static,
-    ) -> Result<T, Status> {
-        let of = Call::within(self.options.timeout);
-        let _guard = CancelOnDrop(of.cancel.clone());
-        let shared = Arc::clone(self);
-        let result = tokio::task::spawn_blocking(move || call(&shared, &of)).await;
-        result
-            .map_err(|_| Status::internal("the call broke"))?
-            .map_err(convert::status)
-    }
-
     async fn read(self: &Arc<Self>, handle: u64, offset: u64, len: u32) -> Result<Chunk, TreeError> {
         let (send, receive) = tokio::sync::oneshot::channel();
         let call = Call::within(self.options.timeout);
@@ -218,62 +203,65 @@ impl Shared {
     }
 }
 
+impl Server {
+    /// Has a call on the tree done, on a blocking thread.
+    async fn ask<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&dyn RemoteTree, &Call) -> Result<T, TreeError> + Send + 'static,
+    ) -> Result<T, Status> {
+        let of = Call::within(self.shared.options.timeout);
+        let _guard = CancelOnDrop(of.cancel.clone());
+        let tree = Arc::clone(&self.shared.tree);
+        let result = tokio::task::spawn_blocking(move || call(&*tree, &of)).await;
+        result
+            .map_err(|_| Status::internal("the call broke"))?
+            .map_err(convert::status)
+    }
+
+    async fn attr(&self, path: TreePath) -> Result<Response<proto::Attr>, Status> {
+        let attr = self.ask(move |tree, call| tree.attr(&path, call)).await?;
+        Ok(Response::new(convert::attr_out(&attr)))
+    }
+}
+
 type Pieces = Pin<Box<dyn Stream<Item = Result<proto::Piece, Status>> + Send>>;
 type Events = Pin<Box<dyn Stream<Item = Result<proto::Event, Status>> + Send>>;
 
 #[tonic::async_trait]
 impl Service for Server {
     async fn get_attr(&self, request: Request<proto::PathRequest>) -> Result<Response<proto::Attr>, Status> {
-        let path = convert::path(&request.get_ref().path)?;
-        let attr = self
-            .shared
-            .call(move |shared, call| shared.tree.attr(&path, call))
-            .await?;
-        Ok(Response::new(convert::attr_out(&attr)))
+        self.attr(convert::path(&request.get_ref().path)?).await
     }
 
     async fn lookup(&self, request: Request<proto::LookupRequest>) -> Result<Response<proto::Attr>, Status> {
-        let path = convert::path(&request.get_ref().path)?
-            .join(&request.get_ref().name)
-            .map_err(convert::status)?;
-        let attr = self
-            .shared
-            .call(move |shared, call| shared.tree.attr(&path, call))
-            .await?;
-        Ok(Response::new(convert::attr_out(&attr)))
+        let proto::LookupRequest { path, name } = request.into_inner();
+        let path = convert::path(&path)?.join(&name).map_err(convert::status)?;
+        self.attr(path).await
     }
 
     async fn read_dir(&self, request: Request<proto::ReadDirRequest>) -> Result<Response<proto::ReadDirReply>, Status> {
         let proto::ReadDirRequest { path, cursor, limit } = request.into_inner();
         let path = convert::path(&path)?;
         let limit = (limit as usize).clamp(1, MAX_PAGE);
-        let page = self
-            .shared
-            .call(move |shared, call| shared.tree.list(&path, cursor, limit, call))
-            .await?;
-        Ok(Response::new(convert::page_out(page)))
+        let page = self.ask(move |tree, call| tree.list(&path, cursor, limit, call));
+        Ok(Response::new(convert::page_out(page.await?)))
     }
 
     async fn read_link(&self, request: Request<proto::PathRequest>) -> Result<Response<proto::ReadLinkReply>, Status> {
         let path = convert::path(&request.get_ref().path)?;
-        let target = self
-            .shared
-            .call(move |shared, call| shared.tree.read_link(&path, call))
-            .await?;
+        let target = self.ask(move |tree, call| tree.read_link(&path, call)).await?;
         Ok(Response::new(proto::ReadLinkReply { target: target.into() }))
     }
 
     async fn open(&self, request: Request<proto::PathRequest>) -> Result<Response<proto::OpenReply>, Status> {
         let path = convert::path(&request.get_ref().path)?;
-        let opened = self.shared.call(move |shared, call| {
-            let opened = shared.tree.open(&path, call)?;
-            let mut handles = shared.handles.lock();
-            if handles.len() >= shared.options.handles || call.cancel.is_cancelled() {
-                drop(handles);
-                shared.tree.close(opened.handle);
+        let shared = Arc::clone(&self.shared);
+        let opened = self.ask(move |tree, call| {
+            let opened = tree.open(&path, call)?;
+            if call.cancel.is_cancelled() || !shared.handles.add(opened.handle, shared.options.handles) {
+                tree.close(opened.handle);
                 return Err(TreeError::Limit);
             }
-            handles.insert(opened.handle);
             Ok(opened)
         });
         let opened = opened.await?;
@@ -285,8 +273,7 @@ impl Service for Server {
 
     async fn close(&self, request: Request<proto::CloseRequest>) -> Result<Response<proto::CloseReply>, Status> {
         let handle = request.get_ref().handle;
-        let open = self.shared.handles.lock().remove(&handle);
-        if open {
+        if self.shared.handles.remove(handle) {
             self.shared.tree.close(handle);
             if let Some(own) = self.shared.handles.own.get() {
                 own.closed(handle);
@@ -302,7 +289,7 @@ impl Service for Server {
         if length > MAX_READ {
             return Err(Status::invalid_argument("too long a read"));
         }
-        self.shared.owns(handle).map_err(convert::status)?;
+        self.shared.handles.check(handle).map_err(convert::status)?;
         let permit = Arc::clone(&self.reads)
             .acquire_owned()
             .await
@@ -325,10 +312,7 @@ impl Service for Server {
     async fn stream_file(&self, request: Request<proto::StreamFileRequest>) -> Result<Response<Pieces>, Status> {
         let proto::StreamFileRequest { path, offset } = request.into_inner();
         let path = convert::path(&path)?;
-        let opened = self
-            .shared
-            .call(move |shared, call| shared.tree.open(&path, call))
-            .await?;
+        let opened = self.ask(move |tree, call| tree.open(&path, call)).await?;
         let shared = Arc::clone(&self.shared);
         // Two messages ahead of the connection, so that reading and sending go on together.
         let (send, receive) = mpsc::channel(2);
@@ -362,7 +346,7 @@ impl Service for Server {
             }
             shared.tree.close(opened.handle);
         });
-        Ok(Response::new(Box::pin(Received(receive))))
+        Ok(Response::new(Box::pin(ReceiverStream::new(receive))))
     }
 
     type EventsStream = Events;
@@ -378,7 +362,8 @@ impl Service for Server {
             path: Default::default(),
         };
         send.try_send(Ok(ready)).map_err(|_| Status::internal("no room"))?;
-        let subscription = self.shared.call(move |shared, _| {
+        let own = self.shared.handles.own.get().cloned();
+        let subscription = self.ask(move |tree, _| {
             let sink: EventSink = Arc::new(move |event| {
                 let event = match send.capacity() {
                     0 => return,
@@ -387,63 +372,36 @@ impl Service for Server {
                 };
                 drop(send.try_send(Ok(convert::event_out(&event))));
             });
-            shared.tree.subscribe(match shared.handles.own.get() {
+            tree.subscribe(match own {
                 Some(own) => own.filter(sink),
                 None => sink,
             })
         });
         let held = (subscription.await?, permit);
-        let events = Received(receive);
-        Ok(Response::new(Box::pin(Holding { events, _held: held })))
+        let events = ReceiverStream::new(receive).map(move |event| {
+            // Held as long as somebody hears them.
+            let _held = &held;
+            event
+        });
+        Ok(Response::new(Box::pin(events)))
     }
 
     async fn seek(&self, request: Request<proto::SeekRequest>) -> Result<Response<proto::SeekReply>, Status> {
         let proto::SeekRequest { handle, offset } = request.into_inner();
-        self.shared.owns(handle).map_err(convert::status)?;
-        let extent = self
-            .shared
-            .call(move |shared, call| shared.tree.extent(handle, offset, call));
+        self.shared.handles.check(handle).map_err(convert::status)?;
+        let extent = self.ask(move |tree, call| tree.extent(handle, offset, call));
         let Extent { data, hole } = extent.await?;
         Ok(Response::new(proto::SeekReply { data, hole }))
     }
 
     async fn space(&self, _request: Request<proto::SpaceRequest>) -> Result<Response<proto::SpaceReply>, Status> {
-        let space = self.shared.call(move |shared, call| shared.tree.space(call)).await?;
-        Ok(Response::new(proto::SpaceReply {
-            total: space.total,
-            free: space.free,
-            available: space.available,
-        }))
+        let Space { total, free, available } = self.ask(|tree, call| tree.space(call)).await?;
+        Ok(Response::new(proto::SpaceReply { total, free, available }))
     }
 
     async fn ping(&self, request: Request<proto::PingRequest>) -> Result<Response<proto::PingReply>, Status> {
         Ok(Response::new(proto::PingReply {
             number: request.get_ref().number,
         }))
-    }
-}
-
-/// What comes out of a channel.
-struct Received<T>(mpsc::Receiver<T>);
-
-impl<T> Stream for Received<T> {
-    type Item = T;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<Option<Self::Item>> {
-        self.0.poll_recv(cx)
-    }
-}
-
-/// A stream with what it keeps alive.
-struct Holding<S, H> {
-    events: S,
-    _held: H,
-}
-
-impl<S: Stream + Unpin, H: Unpin> Stream for Holding<S, H> {
-    type Item = S::Item;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<Option<Self::Item>> {
-        Pin::new(&mut self.events).poll_next(cx)
     }
 }

@@ -6,10 +6,16 @@
 use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use sealway_drop::Error;
+use sealway_drop::cancel::Watch;
+use sealway_drop::link::Connection;
+use sealway_drop::wire::kind;
 use sealway_session::record::{HEADER_LEN, OVERHEAD, Opened, RecvHalf, SendHalf, TAG_LEN};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 
 /// Bytes of content in one record sent.
 pub const RECORD: usize = 256 << 10;
@@ -48,6 +54,23 @@ impl<S> SealedStream<S> {
             plain: 0..0,
         }
     }
+}
+
+impl SealedStream<TcpStream> {
+    /// Goes on with a connection of a session, inside a runtime; with what keeps it under its switch.
+    pub(crate) fn of(connection: Connection) -> Result<(Self, Arc<Watch>), Error> {
+        let (stream, send, recv, _, watch) = connection.into_parts();
+        Ok((Self::new(of_tokio(stream)?, send, recv, kind::TUNNEL, 0), watch))
+    }
+}
+
+/// For use inside a runtime.
+pub(super) fn of_tokio(stream: std::net::TcpStream) -> Result<TcpStream, Error> {
+    let made = stream
+        .set_nonblocking(true)
+        .and_then(|()| stream.set_nodelay(true))
+        .and_then(|()| TcpStream::from_std(stream));
+    made.map_err(Error::network("opening a connection"))
 }
 
 fn fault(error: sealway_session::Error) -> io::Error {

@@ -4,7 +4,7 @@
 //! that make programs run as somebody else, and none that has them is changed.
 
 use std::io::{IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, RenameFlags, Stat, Times
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::guard::{Homes, stays_inside};
-use super::{LocalTree, Locks, attr_of, fault};
+use super::{LocalTree, Locks, attr_of, by_handle, fault};
 use crate::tree::{
     Access, Attr, Change, Changed, Kind, LockKind, MAX_PATH, MAX_WHOLE, MAX_WRITE, NewTime, OpenHow, Opened, Place,
     RemoteTree, RenameHow, Setting, TreeError, TreePath,
@@ -290,10 +290,9 @@ impl LocalTree {
         // What is hidden is not there for the peer.
         self.look(path)?;
         self.may_move(path)?;
-        let flags = if directory {
-            AtFlags::REMOVEDIR
-        } else {
-            AtFlags::empty()
+        let flags = match directory {
+            true => AtFlags::REMOVEDIR,
+            false => AtFlags::empty(),
         };
         rustix::fs::unlinkat(&parent, &name, flags).map_err(fault_of)?;
         Ok(Changed::Done)
@@ -447,10 +446,6 @@ fn is_plain(stat: &Stat) -> Result<(), TreeError> {
         0 => Ok(()),
         _ => Err(TreeError::Refused),
     }
-}
-
-fn by_handle(file: &OwnedFd) -> String {
-    format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
 fn timespec(time: Option<NewTime>) -> Timespec {

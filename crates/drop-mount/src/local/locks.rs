@@ -5,7 +5,8 @@
 //! its [`Locks`] are dropped. As on NFS, `flock(2)` of the other end is a lock on the whole file.
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::collections::hash_map::Entry;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Mutex;
 
 use nix::errno::Errno;
@@ -13,7 +14,7 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use rustix::fs::{Mode, OFlags};
 
-use super::fault;
+use super::{by_handle, fault};
 use crate::tree::{Conflict, Lock, LockKind, TreeError};
 use sealway_drop::lock as hold;
 
@@ -42,24 +43,15 @@ impl Locks {
     pub(super) fn set(&self, file: &OwnedFd, lock: &Lock) -> Result<(), TreeError> {
         let key = key_of(file, lock.owner)?;
         let mut held = hold(&self.0);
-        if lock.kind == LockKind::Free && !held.contains_key(&key) {
-            return Ok(());
-        }
-        if !held.contains_key(&key) {
-            if held.len() >= OWNERS {
-                return Err(TreeError::Limit);
-            }
-            let file = description(file)?;
-            held.insert(
-                key,
-                Held {
-                    file,
-                    ranges: Vec::new(),
-                },
-            );
-        }
-        let Some(of) = held.get_mut(&key) else {
-            return Err(TreeError::Failed);
+        let full = held.len() >= OWNERS;
+        let of = match held.entry(key) {
+            Entry::Occupied(of) => of.into_mut(),
+            Entry::Vacant(_) if lock.kind == LockKind::Free => return Ok(()),
+            Entry::Vacant(_) if full => return Err(TreeError::Limit),
+            Entry::Vacant(of) => of.insert(Held {
+                file: description(file)?,
+                ranges: Vec::new(),
+            }),
         };
         let mut ranges = without(&of.ranges, (lock.start, lock.end));
         if lock.kind != LockKind::Free {
@@ -113,8 +105,7 @@ fn key_of(file: &OwnedFd, owner: u64) -> Result<Key, TreeError> {
 
 /// Another open of the same file, whatever its name is by now: for both kinds of locks if the file allows it.
 fn description(file: &OwnedFd) -> Result<OwnedFd, TreeError> {
-    let by_handle = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let open = |flags| rustix::fs::open(&by_handle, flags | OFlags::CLOEXEC, Mode::empty());
+    let open = |flags| rustix::fs::open(by_handle(file), flags | OFlags::CLOEXEC, Mode::empty());
     open(OFlags::RDWR)
         .or_else(|_| open(OFlags::RDONLY))
         .or_else(|_| open(OFlags::WRONLY))

@@ -5,10 +5,10 @@
 //! changed the file since; that is told then, as its own news would be taken for those of the change.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
 use super::{LocalTree, Locks};
-use crate::tree::{Attr, Change, Changed, Event, EventSink, Place, RenameHow, Time, TreeError, TreePath};
+use crate::tree::{Attr, Change, Changed, Event, EventSink, Place, RenameHow, Sinks, Time, TreeError, TreePath};
 use sealway_drop::lock;
 
 /// Files and names that are kept at most; what is told of others is told though it was the end itself.
@@ -19,7 +19,7 @@ pub struct Own {
     tree: Arc<LocalTree>,
     locks: Locks,
     state: Mutex<State>,
-    sinks: Mutex<Vec<Weak<dyn Fn(Event) + Send + Sync>>>,
+    sinks: Sinks,
 }
 
 #[derive(Default)]
@@ -33,24 +33,11 @@ struct State {
     order: VecDeque<TreePath>,
 }
 
-/// What shows a change.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    size: u64,
-    mode: u32,
-    mtime: Time,
-    ctime: Time,
-}
+/// What shows a change: size, permissions, and both times.
+type Stamp = (u64, u32, Time, Time);
 
-impl Stamp {
-    fn of(attr: &Attr) -> Self {
-        Self {
-            size: attr.size,
-            mode: attr.mode,
-            mtime: attr.mtime,
-            ctime: attr.ctime,
-        }
-    }
+fn stamp(attr: &Attr) -> Stamp {
+    (attr.size, attr.mode, attr.mtime, attr.ctime)
 }
 
 impl Own {
@@ -60,7 +47,7 @@ impl Own {
             tree,
             locks: Locks::default(),
             state: Mutex::default(),
-            sinks: Mutex::default(),
+            sinks: Sinks::default(),
         }
     }
 
@@ -115,7 +102,7 @@ impl Own {
             _ => {}
         }
         drop(state);
-        self.tell(foreign);
+        foreign.iter().for_each(|event| self.sinks.tell(event));
         done
     }
 
@@ -133,7 +120,7 @@ impl Own {
             Err(_) => state.note_handle(&self.tree, handle),
         }
         drop(state);
-        self.tell(foreign.into_iter().collect());
+        foreign.iter().for_each(|event| self.sinks.tell(event));
         done
     }
 
@@ -144,10 +131,7 @@ impl Own {
 
     /// A sink that passes on what others did, to `sink`.
     pub fn filter(self: &Arc<Self>, sink: EventSink) -> EventSink {
-        let mut sinks = lock(&self.sinks);
-        sinks.retain(|sink| sink.strong_count() > 0);
-        sinks.push(Arc::downgrade(&sink));
-        drop(sinks);
+        self.sinks.add(&sink);
         let own = Arc::downgrade(self);
         Arc::new(move |event| {
             let known = own.upgrade().is_some_and(|own| own.is_own(&event));
@@ -172,7 +156,7 @@ impl Own {
         let file = self.tree.opened(handle).ok()?;
         let attr = self.tree.look_at(&*file).ok()?;
         match state.objects.get(&attr.node) {
-            Some(stamp) if *stamp == Stamp::of(&attr) => None,
+            Some(known) if *known == stamp(&attr) => None,
             _ => Some(match state.open.get(&handle) {
                 Some(path) => Event::Changed(path.clone()),
                 None => Event::Everything,
@@ -185,7 +169,7 @@ impl Own {
         let state = lock(&self.state);
         match event {
             Event::Changed(path) => match self.tree.look(path) {
-                Ok(attr) => state.objects.get(&attr.node) == Some(&Stamp::of(&attr)),
+                Ok(attr) => state.objects.get(&attr.node) == Some(&stamp(&attr)),
                 Err(_) => state.names.get(path) == Some(&None),
             },
             Event::Entry(path) => {
@@ -193,16 +177,6 @@ impl Own {
                 state.names.get(path) == Some(&there)
             }
             Event::Everything | Event::Lost => false,
-        }
-    }
-
-    fn tell(&self, events: Vec<Event>) {
-        if events.is_empty() {
-            return;
-        }
-        let sinks: Vec<EventSink> = lock(&self.sinks).iter().filter_map(Weak::upgrade).collect();
-        for sink in sinks {
-            events.iter().cloned().for_each(|event| sink(event));
         }
     }
 }
@@ -215,8 +189,8 @@ impl State {
             return Some(Event::Entry(path.clone()));
         }
         let attr = there?;
-        let stamp = self.objects.get(&attr.node)?;
-        (*stamp != Stamp::of(attr)).then(|| Event::Changed(path.clone()))
+        let known = self.objects.get(&attr.node)?;
+        (*known != stamp(attr)).then(|| Event::Changed(path.clone()))
     }
 
     fn note(&mut self, path: &TreePath, attr: Option<&Attr>) {
@@ -237,7 +211,7 @@ impl State {
         if self.objects.len() >= 2 * KEPT {
             self.objects.clear();
         }
-        self.objects.insert(attr.node, Stamp::of(attr));
+        self.objects.insert(attr.node, stamp(attr));
     }
 
     fn note_handle(&mut self, tree: &LocalTree, handle: u64) {

@@ -3,20 +3,20 @@
 use std::collections::HashMap;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 
-use crate::tree::{Event, EventSink, Subscription, TreePath};
+use super::by_handle;
+use crate::tree::{Event, EventSink, Sinks, Subscription, TreePath};
+use sealway_drop::lock;
 
 /// One inotify instance with its thread, which ends when this is dropped.
 pub(super) struct Watcher {
     shared: Arc<Shared>,
-    next: AtomicU64,
     most: usize,
 }
 
@@ -24,7 +24,7 @@ struct Shared {
     inotify: OwnedFd,
     stop: OwnedFd,
     watches: Mutex<Watches>,
-    sinks: Mutex<Vec<(u64, EventSink)>>,
+    sinks: Sinks,
 }
 
 /// Both maps hold the same pairs.
@@ -42,17 +42,13 @@ impl Watcher {
             inotify,
             stop,
             watches: Mutex::default(),
-            sinks: Mutex::default(),
+            sinks: Sinks::default(),
         });
         let work = Arc::clone(&shared);
         std::thread::Builder::new()
             .name("folder-watch".into())
             .spawn(move || work.run())?;
-        Ok(Self {
-            shared,
-            next: AtomicU64::new(0),
-            most,
-        })
+        Ok(Self { shared, most })
     }
 
     /// Whether a directory is not watched yet and could be.
@@ -72,8 +68,7 @@ impl Watcher {
             | WatchFlags::DELETE_SELF
             | WatchFlags::ONLYDIR;
         let mut watches = self.shared.watches();
-        let by_handle = format!("/proc/self/fd/{}", directory.as_raw_fd());
-        if let Ok(number) = inotify::add_watch(&self.shared.inotify, by_handle, flags) {
+        if let Ok(number) = inotify::add_watch(&self.shared.inotify, by_handle(directory), flags) {
             // The same directory under another name: the newer name counts.
             if let Some(old) = watches.paths.insert(number, path.clone()) {
                 watches.numbers.remove(&old);
@@ -83,16 +78,7 @@ impl Watcher {
     }
 
     pub(super) fn subscribe(&self, sink: EventSink) -> Subscription {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        self.shared
-            .sinks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push((id, sink));
-        Subscription::new(Ticket {
-            id,
-            shared: Arc::clone(&self.shared),
-        })
+        self.shared.sinks.subscribe(sink)
     }
 }
 
@@ -103,24 +89,9 @@ impl Drop for Watcher {
     }
 }
 
-struct Ticket {
-    id: u64,
-    shared: Arc<Shared>,
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        self.shared
-            .sinks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|(id, _)| *id != self.id);
-    }
-}
-
 impl Shared {
     fn watches(&self) -> MutexGuard<'_, Watches> {
-        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.watches)
     }
 
     fn run(&self) {
@@ -133,7 +104,7 @@ impl Shared {
             ];
             match rustix::event::poll(&mut waiting, None) {
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(_) => return self.tell(&Event::Everything),
+                Err(_) => return self.sinks.tell(&Event::Everything),
             }
             if !waiting[1].revents().is_empty() {
                 return;
@@ -146,14 +117,14 @@ impl Shared {
                         for news in self.translate(event.wd(), event.events(), name.as_deref()) {
                             // Programs that write tell the same a thousand times.
                             if last.as_ref() != Some(&news) {
-                                self.tell(&news);
+                                self.sinks.tell(&news);
                                 last = Some(news);
                             }
                         }
                     }
                     Err(Errno::AGAIN) => break,
                     Err(Errno::INTR) => {}
-                    Err(_) => return self.tell(&Event::Everything),
+                    Err(_) => return self.sinks.tell(&Event::Everything),
                 }
             }
             last = None;
@@ -184,14 +155,6 @@ impl Shared {
             watches.forget_below(&path, &self.inotify);
         }
         vec![Event::Entry(path), Event::Changed(directory)]
-    }
-
-    fn tell(&self, event: &Event) {
-        let sinks = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
-        let sinks: Vec<EventSink> = sinks.iter().map(|(_, sink)| Arc::clone(sink)).collect();
-        for sink in sinks {
-            sink(event.clone());
-        }
     }
 }
 

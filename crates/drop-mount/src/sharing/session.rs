@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use sealway_session::handshake::Role as End;
 use tokio::runtime::Runtime;
-use tokio::task::JoinHandle;
 
 use super::ending::Ending;
 use super::meeting::{Theirs, meet};
@@ -20,7 +19,8 @@ use super::{FolderError, Options, Ready};
 use crate::changes::Serving;
 use crate::fuse::Mount;
 use crate::grpc::stream::SealedStream;
-use crate::grpc::{Handles, ServeOptions, serve_with};
+use crate::grpc::{Aborted, Handles, ServeOptions, serve_with};
+use crate::line::spawn;
 use crate::local::{LocalOptions, LocalTree, Own};
 use crate::tree::{LastingTree, RemoteTree, TreeError};
 use sealway_drop::cancel::{Cancel, Watch};
@@ -57,14 +57,12 @@ pub(super) fn folder(options: &Options) -> Result<Option<Arc<LocalTree>>, Error>
         hidden: options.writable.is_some_and(|writable| writable.hidden),
         ..LocalOptions::default()
     };
-    match LocalTree::open(path, local) {
-        Ok(tree) => Ok(Some(Arc::new(tree))),
-        Err(source) => Err(FolderError {
-            path: path.clone(),
-            source,
-        }
-        .into()),
-    }
+    let failed = |source| FolderError {
+        path: path.clone(),
+        source,
+    };
+    let tree = LocalTree::open(path, local).map_err(failed)?;
+    Ok(Some(Arc::new(tree)))
 }
 
 /// What lives as long as an end is shared with or mounted from, over one session or several. It falls in this order.
@@ -107,15 +105,6 @@ struct Standing {
     changing: Option<Changing>,
     serving: Option<Aborted>,
     ready: Ready,
-}
-
-/// A task that ends when this is dropped.
-struct Aborted(JoinHandle<()>);
-
-impl Drop for Aborted {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 impl<'a> Life<'a> {
@@ -281,20 +270,17 @@ impl<'a> Life<'a> {
         let serves = options.share.is_some() && theirs.mounts;
         let mounts = options.mount.is_some() && theirs.shares;
         let (ours, others) = (indexes(here), indexes(here.other()));
-        let used = |of: bool, writes: bool, (service, content, changes): (u32, u32, u32)| {
-            let service = of.then_some(service);
-            [
-                service,
-                (of && theirs.bulk).then_some(content),
-                (of && writes).then_some(changes),
-            ]
-        };
         let (changed, changes) = (theirs.writes && options.writable.is_some(), options.mounting.writable);
-        let wanted: Vec<u32> = [used(serves, changed, ours), used(mounts, changes, others)]
-            .into_iter()
-            .flatten()
-            .flatten()
-            .collect();
+        let wanted = [
+            (serves, ours.0),
+            (serves && theirs.bulk, ours.1),
+            (serves && changed, ours.2),
+            (mounts, others.0),
+            (mounts && theirs.bulk, others.1),
+            (mounts && changes, others.2),
+        ];
+        let wanted = wanted.into_iter().filter_map(|(used, number)| used.then_some(number));
+        let wanted: Vec<u32> = wanted.collect();
         let connections = open(&wanted);
         let (mut came, _watched) = collect(&connections, &wanted, options.gather, ending, cancel)?;
         let missing = || Error::Protocol("a connection did not come up");
@@ -382,8 +368,7 @@ impl<'a> Life<'a> {
             *lock(&why) = mount.wait().map_err(Error::from).err();
             gone.cancel();
         };
-        let thread = std::thread::Builder::new().name("mount-wait".into()).spawn(waiting);
-        thread.map(drop).map_err(Error::network("starting threads"))
+        spawn("mount-wait", waiting)
     }
 
     /// `None` if the other end is done already.
@@ -455,11 +440,6 @@ impl Drop for HangUp {
 
 /// For use inside a runtime.
 fn sealed(connection: Connection) -> Result<SealedStream<tokio::net::TcpStream>, Error> {
-    let doing = "opening a connection";
-    let (stream, send, recv, _, watch) = connection.into_parts();
-    stream.set_nonblocking(true).map_err(Error::network(doing))?;
-    let stream = tokio::net::TcpStream::from_std(stream).map_err(Error::network(doing))?;
     // The runtime ends with the sharing, and its streams with it.
-    drop(watch);
-    Ok(SealedStream::new(stream, send, recv, kind::TUNNEL, 0))
+    SealedStream::of(connection).map(|(stream, _watch)| stream)
 }

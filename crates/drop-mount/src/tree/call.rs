@@ -1,8 +1,10 @@
 //! Deadline and cancellation of a call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
+
+use sealway_drop::lock;
 
 use super::TreeError;
 
@@ -63,10 +65,7 @@ impl Cancel {
     /// Fires the token and runs what was registered, on this thread.
     pub fn cancel(&self) {
         self.0.fired.store(true, Ordering::SeqCst);
-        let waiting = {
-            let mut hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut hooks.waiting)
-        };
+        let waiting = std::mem::take(&mut lock(&self.0.hooks).waiting);
         for (_, hook) in waiting {
             hook();
         }
@@ -79,7 +78,7 @@ impl Cancel {
 
     /// Runs `hook` once when the token fires, at once if it has; not at all once the answer is dropped.
     pub fn on_cancel(&self, hook: impl FnOnce() + Send + 'static) -> Hook {
-        let mut hooks = self.0.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hooks = lock(&self.0.hooks);
         // Looked at under the lock: `cancel` sets the flag first and takes the hooks afterwards.
         if self.is_cancelled() {
             drop(hooks);
@@ -114,12 +113,63 @@ pub struct Hook {
 impl Drop for Hook {
     fn drop(&mut self) {
         if let Some(inner) = self.token.upgrade() {
-            inner
-                .hooks
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .waiting
-                .retain(|(id, _)| *id != self.id);
+            lock(&inner.hooks).waiting.retain(|(id, _)| *id != self.id);
+        }
+    }
+}
+
+/// Where a call waits for its answer.
+pub(crate) struct Slot<T> {
+    state: Mutex<Waiting<T>>,
+    ready: Condvar,
+}
+
+struct Waiting<T> {
+    answer: Option<Result<T, TreeError>>,
+    gone: bool,
+}
+
+impl<T> Slot<T> {
+    pub(crate) fn new() -> Arc<Self> {
+        let (answer, gone) = (None, false);
+        Arc::new(Self {
+            state: Mutex::new(Waiting { answer, gone }),
+            ready: Condvar::new(),
+        })
+    }
+
+    /// Gives the answer back if nobody waits for it.
+    pub(crate) fn put(&self, result: Result<T, TreeError>) -> Option<Result<T, TreeError>> {
+        let mut state = lock(&self.state);
+        if state.gone {
+            return Some(result);
+        }
+        state.answer.get_or_insert(result);
+        self.ready.notify_all();
+        None
+    }
+
+    /// Whoever waits looks whether it still should.
+    pub(crate) fn wake(&self) {
+        drop(lock(&self.state));
+        self.ready.notify_all();
+    }
+
+    pub(crate) fn wait(&self, call: &Call) -> Result<T, TreeError> {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(result) = state.answer.take() {
+                return result;
+            }
+            let left = match call.left() {
+                Ok(left) => left,
+                Err(error) => {
+                    state.gone = true;
+                    return Err(error);
+                }
+            };
+            let woken = self.ready.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }

@@ -56,6 +56,27 @@ pub enum Change {
     TestLock(Lock),
 }
 
+impl Change {
+    /// The open file that it names.
+    pub(crate) fn handle_mut(&mut self) -> Option<&mut u64> {
+        match self {
+            Self::Look(handle)
+            | Self::Close(handle)
+            | Self::Set(Place::Handle(handle), _)
+            | Self::Sync(Place::Handle(handle), _)
+            | Self::Allocate { handle, .. }
+            | Self::Lock(Lock { handle, .. })
+            | Self::TestLock(Lock { handle, .. }) => Some(handle),
+            _ => None,
+        }
+    }
+
+    /// The same, to look at.
+    pub(crate) fn handle(&self) -> Option<u64> {
+        self.clone().handle_mut().copied()
+    }
+}
+
 /// What is meant: a path, or an open file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {

@@ -76,6 +76,23 @@ struct Parked {
 /// A way as a call uses it. It may be the last one who holds the tree, so it is not to be dropped under the lock.
 type Using = (u64, Arc<dyn RemoteTree>);
 
+impl State {
+    /// Takes in a file that was opened by a way. Gives the handle that it has here.
+    fn keep(&mut self, path: &TreePath, opened: &Opened, generation: u64, writing: Option<Writing>) -> u64 {
+        let file = File {
+            path: path.clone(),
+            node: opened.attr.node,
+            version: opened.attr.version,
+            at: Some((generation, opened.handle)),
+            stale: false,
+            writing,
+        };
+        self.next += 1;
+        self.files.insert(self.next, file);
+        self.next
+    }
+}
+
 impl LastingTree {
     /// Without a way.
     ///
@@ -358,18 +375,7 @@ impl RemoteTree for LastingTree {
 
     fn open(&self, path: &TreePath, call: &Call) -> Result<Opened, TreeError> {
         let (generation, opened) = self.0.call(call, |tree| tree.open(path, call))?;
-        let mut state = self.0.lock();
-        state.next += 1;
-        let handle = state.next;
-        let file = File {
-            path: path.clone(),
-            node: opened.attr.node,
-            version: opened.attr.version,
-            at: Some((generation, opened.handle)),
-            stale: false,
-            writing: None,
-        };
-        state.files.insert(handle, file);
+        let handle = self.0.lock().keep(path, &opened, generation, None);
         Ok(Opened { handle, ..opened })
     }
 

@@ -3,20 +3,21 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as Slot;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
+use sealway_drop::lock;
 
 use super::{
     Attr, Call, Chunk, Entry, Event, EventSink, Kind, MAX_PAGE, MAX_READ, Opened, Page, ReadDone, ReadRequest,
-    RemoteTree, Subscription, Time, TreeError, TreePath,
+    RemoteTree, Sinks, Subscription, Time, TreeError, TreePath,
 };
 
-/// Files, directories and links kept in memory, changed by the program that owns it. Changes are told to subscribers.
+/// Files and directories kept in memory, changed by the program that owns it. Changes are told to subscribers.
 #[derive(Clone, Default)]
 pub struct MemoryTree {
     state: Arc<Mutex<State>>,
-    sinks: Arc<Mutex<Vec<(u64, EventSink)>>>,
+    sinks: Arc<Sinks>,
     next: Arc<AtomicU64>,
 }
 
@@ -37,7 +38,6 @@ struct Node {
 enum Content {
     Directory,
     File(Bytes),
-    Symlink(Vec<u8>),
 }
 
 impl MemoryTree {
@@ -58,11 +58,6 @@ impl MemoryTree {
         self.put(path.clone(), Content::File(data.into()));
     }
 
-    /// Puts a symbolic link there.
-    pub fn put_link(&self, path: &TreePath, target: &[u8]) {
-        self.put(path.clone(), Content::Symlink(target.to_vec()));
-    }
-
     /// Takes away what is there and everything below it.
     pub fn remove(&self, path: &TreePath) {
         self.lock().nodes.retain(|at, _| !at.is_within(path));
@@ -76,16 +71,7 @@ impl MemoryTree {
 
     /// Tells every subscriber.
     pub fn tell(&self, event: &Event) {
-        let sinks: Vec<EventSink> = self
-            .sinks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .map(|(_, sink)| Arc::clone(sink))
-            .collect();
-        for sink in sinks {
-            sink(event.clone());
-        }
+        self.sinks.tell(event);
     }
 
     fn put(&self, path: TreePath, content: Content) {
@@ -100,10 +86,9 @@ impl MemoryTree {
                     Event::Changed(path)
                 }
                 Slot::Vacant(slot) => {
-                    let mode = if matches!(content, Content::Directory) {
-                        0o755
-                    } else {
-                        0o644
+                    let mode = match content {
+                        Content::Directory => 0o755,
+                        Content::File(_) => 0o644,
                     };
                     slot.insert(Node {
                         id: count,
@@ -118,8 +103,8 @@ impl MemoryTree {
         self.tell(&event);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
     }
 }
 
@@ -128,7 +113,6 @@ impl Node {
         let (kind, size) = match &self.content {
             Content::Directory => (Kind::Directory, 0),
             Content::File(data) => (Kind::File, data.len() as u64),
-            Content::Symlink(target) => (Kind::Symlink, target.len() as u64),
         };
         let time = Time {
             seconds: 1_700_000_000 + self.version as i64,
@@ -202,10 +186,7 @@ impl RemoteTree for MemoryTree {
     }
 
     fn read_link(&self, path: &TreePath, _call: &Call) -> Result<Vec<u8>, TreeError> {
-        match &self.lock().get(path)?.content {
-            Content::Symlink(target) => Ok(target.clone()),
-            _ => Err(TreeError::NotLink),
-        }
+        self.lock().get(path).and(Err(TreeError::NotLink))
     }
 
     fn open(&self, path: &TreePath, _call: &Call) -> Result<Opened, TreeError> {
@@ -230,28 +211,6 @@ impl RemoteTree for MemoryTree {
     }
 
     fn subscribe(&self, sink: EventSink) -> Result<Subscription, TreeError> {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        self.sinks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push((id, sink));
-        Ok(Subscription::new(Unsubscribe {
-            id,
-            sinks: Arc::clone(&self.sinks),
-        }))
-    }
-}
-
-struct Unsubscribe {
-    id: u64,
-    sinks: Arc<Mutex<Vec<(u64, EventSink)>>>,
-}
-
-impl Drop for Unsubscribe {
-    fn drop(&mut self) {
-        self.sinks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|(id, _)| *id != self.id);
+        Ok(self.sinks.subscribe(sink))
     }
 }

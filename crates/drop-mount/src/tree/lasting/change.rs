@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use super::{File, Shared};
 use crate::tree::{
-    Access, Attr, Call, Change, Changed, Lock, LockKind, Opened, Place, Time, TreeError, TreePath, WriteDone,
-    WriteRequest,
+    Access, Attr, Call, Change, Changed, LockKind, Opened, Place, Time, TreeError, TreePath, WriteDone, WriteRequest,
 };
 
 /// What is known of a file that was opened by a change.
@@ -85,7 +84,7 @@ impl Stamps {
 
 impl Shared {
     pub(super) fn change(self: &Arc<Self>, change: &Change, call: &Call) -> Result<Changed, TreeError> {
-        let handle = handle_of(change);
+        let handle = change.handle();
         // What changes nothing may be asked again.
         let again = match change {
             Change::Look(_) | Change::LookUp(_) | Change::TestLock(_) => true,
@@ -111,7 +110,7 @@ impl Shared {
             // What is written from here on is not covered.
             synced(false);
             let done = match there {
-                Some(there) => tree.change(&with_handle(change, there), call),
+                Some(there) => tree.change(&of_handle(change, there), call),
                 None => tree.change(change, call),
             };
             if done.is_err() {
@@ -138,17 +137,8 @@ impl Shared {
         }
         match (change, &changed) {
             (Change::Open(path, how), Changed::Opened(opened, run, whole)) => {
-                state.next += 1;
-                let handle = state.next;
-                let file = File {
-                    path: path.clone(),
-                    node: opened.attr.node,
-                    version: opened.attr.version,
-                    at: Some((generation, opened.handle)),
-                    stale: false,
-                    writing: Some(Writing::new(how.access, *run)),
-                };
-                state.files.insert(handle, file);
+                let writing = Writing::new(how.access, *run);
+                let handle = state.keep(path, opened, generation, Some(writing));
                 state.stamps.join(&opened.attr);
                 let opened = Opened { handle, ..*opened };
                 return Ok(Changed::Opened(opened, *run, whole.clone()));
@@ -226,31 +216,11 @@ impl Shared {
     }
 }
 
-fn handle_of(change: &Change) -> Option<u64> {
-    match change {
-        Change::Look(handle)
-        | Change::Close(handle)
-        | Change::Set(Place::Handle(handle), _)
-        | Change::Sync(Place::Handle(handle), _)
-        | Change::Allocate { handle, .. }
-        | Change::Lock(Lock { handle, .. })
-        | Change::TestLock(Lock { handle, .. }) => Some(*handle),
-        _ => None,
-    }
-}
-
 /// The same of another handle.
-fn with_handle(change: &Change, there: u64) -> Change {
+fn of_handle(change: &Change, there: u64) -> Change {
     let mut change = change.clone();
-    match &mut change {
-        Change::Look(handle)
-        | Change::Close(handle)
-        | Change::Set(Place::Handle(handle), _)
-        | Change::Sync(Place::Handle(handle), _)
-        | Change::Allocate { handle, .. }
-        | Change::Lock(Lock { handle, .. })
-        | Change::TestLock(Lock { handle, .. }) => *handle = there,
-        _ => {}
+    if let Some(handle) = change.handle_mut() {
+        *handle = there;
     }
     change
 }
