@@ -2,10 +2,9 @@
 
 mod silence;
 
-use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,9 +14,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use sealway_drop::Error;
-use sealway_drop::cancel::Cancel;
-use sealway_drop::link::{Connected, Connection, Place, connect};
-use sealway_drop::testing::{content, listen, setup};
+use sealway_drop::link::Connection;
+use sealway_drop::testing::content;
 use sealway_drop::wire::kind;
 use sealway_drop_mount::beside::Beside;
 use sealway_drop_mount::bulk::message::Read;
@@ -27,10 +25,10 @@ use sealway_drop_mount::changes::{ChangingTree, OUTSTANDING, Serving};
 use sealway_drop_mount::fuse::{Mount, MountOptions};
 use sealway_drop_mount::grpc::{GrpcTree, Handles, ServeOptions, serve_with};
 use sealway_drop_mount::local::{LocalOptions, LocalTree, Own};
-use sealway_drop_mount::tree::{Access, Change, Changed, OpenHow, TreeError, TreePath};
+use sealway_drop_mount::tree::{Access, Change, Changed, OpenHow, TreeError};
 use tempfile::TempDir;
 
-use crate::forwarder::Forwarder;
+use crate::lines::{lines, pair, path};
 use crate::slow::Slow;
 use crate::support::can_mount;
 
@@ -41,35 +39,6 @@ const DIRECT: u32 = 17;
 
 /// How often the direct path breaks.
 const BREAKS: u32 = 20;
-
-/// One end's connections of a session, by their numbers.
-type Lines = BTreeMap<u32, Connection>;
-
-/// Both ends of connections of one session.
-fn lines(numbers: &[u32]) -> (Lines, Lines) {
-    let (listener, address) = listen();
-    lines_by(numbers, listener, address)
-}
-
-/// The same by way of an address that leads to the listener.
-fn lines_by(numbers: &[u32], listener: TcpListener, address: SocketAddr) -> (Lines, Lines) {
-    let open = |place, own, numbers: &[u32]| {
-        let cancel = Cancel::new();
-        let Connected { peered, data } = connect(place, &setup(own), 1, &cancel).unwrap();
-        let connections = data.open_only(numbers, &cancel);
-        let next = || connections.next().unwrap().unwrap();
-        let lines: Lines = numbers.iter().map(|_| next()).map(|line| (line.index, line)).collect();
-        drop(peered);
-        lines
-    };
-    let of = numbers.to_vec();
-    let there = std::thread::spawn(move || open(Place::Listen(listener), 1, &of));
-    let here = Place::Dial {
-        addresses: vec![address],
-        patience: Duration::from_secs(10),
-    };
-    (open(here, 2, numbers), there.join().unwrap())
-}
 
 /// A folder that is served for changes.
 struct Served {
@@ -137,6 +106,17 @@ fn hears(line: &mut Connection) -> (u32, Result<Changed, TreeError>) {
     (number, message::parse_answer(&payload))
 }
 
+/// Opens the log, which it may make, by this change.
+fn open_log(exclusive: bool) -> Vec<u8> {
+    let how = OpenHow {
+        access: Access::Both,
+        create: Some(0o644),
+        exclusive,
+        ..OpenHow::default()
+    };
+    message::encode(&Change::Open(path("log"), how))
+}
+
 fn append(handle: u64, data: &[u8]) -> Vec<u8> {
     let header = WriteHeader {
         handle,
@@ -155,13 +135,7 @@ fn a_change_that_comes_twice_is_done_once_and_one_that_comes_early_waits() {
     let serving = std::thread::spawn(move || changes.serve(first));
     let (_stream, running) = runs(&served.beside(), far.remove(&DIRECT).unwrap());
 
-    let how = OpenHow {
-        access: Access::Both,
-        create: Some(0o644),
-        exclusive: true,
-        ..OpenHow::default()
-    };
-    let open = message::encode(&Change::Open(TreePath::parse(b"log").unwrap(), how));
+    let open = open_log(true);
     says(&mut direct, (kind::CHANGE, 0), &open);
     let (number, opened) = hears(&mut direct);
     let handle = opened.clone().unwrap().opened().unwrap().0.handle;
@@ -200,19 +174,12 @@ fn a_read_that_waits_for_its_disk_holds_up_no_change() {
         content: Some((Arc::new(Slow::new(wait)), served.handles.clone())),
         ..served.beside()
     };
-    let (mut near, mut far) = lines(&[DIRECT]);
-    let (_stream, running) = runs(&beside, far.remove(&DIRECT).unwrap());
-    let mut direct = near.remove(&DIRECT).unwrap();
+    let (mut direct, far) = pair(DIRECT);
+    let (_stream, running) = runs(&beside, far);
     let patience = Some(Duration::from_secs(30));
     direct.stream().unwrap().set_read_timeout(patience).unwrap();
 
-    let how = OpenHow {
-        access: Access::Both,
-        create: Some(0o644),
-        ..OpenHow::default()
-    };
-    let open = message::encode(&Change::Open(TreePath::parse(b"log").unwrap(), how));
-    says(&mut direct, (kind::CHANGE, 0), &open);
+    says(&mut direct, (kind::CHANGE, 0), &open_log(false));
     let handle = hears(&mut direct).1.unwrap().opened().unwrap().0.handle;
     let (offset, len) = (0, 5);
     says(&mut direct, (kind::READ, 7), &Read { handle, offset, len }.encode());
@@ -239,9 +206,8 @@ fn what_has_no_place_on_a_direct_connection_ends_it() {
         kind::CHANGED,
         40,
     ] {
-        let (mut near, mut far) = lines(&[DIRECT]);
-        let (_stream, running) = runs(&served.beside(), far.remove(&DIRECT).unwrap());
-        let mut direct = near.remove(&DIRECT).unwrap();
+        let (mut direct, far) = pair(DIRECT);
+        let (_stream, running) = runs(&served.beside(), far);
         says(&mut direct, (odd, 0), &[0]);
         while let Ok(Some(_)) = direct.reader.next() {}
         assert!(matches!(running.join().unwrap(), Err(Error::Protocol(_))), "{odd}");

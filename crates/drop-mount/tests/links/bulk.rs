@@ -17,14 +17,18 @@ use sealway_drop_mount::local::{LocalOptions, LocalTree};
 use sealway_drop_mount::tree::{Cancel, Chunk, MemoryTree, ReadRequest, RemoteTree, TreeError};
 
 use crate::lines::{call, pair, path};
-use crate::slow;
+use crate::slow::Slow;
 
 type Answer = Receiver<Result<Chunk, TreeError>>;
 
 /// Starts a read that may take a minute.
 fn submit(link: &Link, handle: u64, offset: u64, len: u32) -> (Answer, Cancel) {
+    submit_for(link, (handle, offset, len), Duration::from_secs(60))
+}
+
+fn submit_for(link: &Link, (handle, offset, len): (u64, u64, u32), time: Duration) -> (Answer, Cancel) {
     let (send, receive) = channel();
-    let (deadline, cancel) = (Instant::now() + Duration::from_secs(60), Cancel::new());
+    let (deadline, cancel) = (Instant::now() + time, Cancel::new());
     let request = ReadRequest {
         handle,
         offset,
@@ -157,19 +161,8 @@ fn as_client(say: impl FnOnce(&mut Connection) -> Result<(), Error>) -> Result<(
 
 #[test]
 fn clients_that_break_the_rules_are_cut_off() {
-    let read = Read {
-        handle: 1,
-        offset: 0,
-        len: 5,
-    };
-    let too_long = Read {
-        len: MAX_LEN as u32 + 1,
-        ..read
-    };
-    let past = Read {
-        offset: u64::MAX,
-        ..read
-    };
+    let [read, too_long, past] =
+        [(0, 5), (0, MAX_LEN as u32 + 1), (u64::MAX, 5)].map(|(offset, len)| Read { handle: 1, offset, len });
     for bad in [&read.encode()[..5], &too_long.encode(), &past.encode(), &[0; 21]] {
         let result = as_client(|here| here.writer.push(kind::READ, 7, bad));
         assert!(matches!(result, Err(Error::Protocol(_))), "{result:?}");
@@ -187,34 +180,24 @@ fn clients_that_break_the_rules_are_cut_off() {
     assert!(result.is_ok(), "{result:?}");
 }
 
-/// A tree that reads when it is told to.
-fn held() -> (std::sync::mpsc::Sender<()>, impl RemoteTree) {
-    let (go, wait) = channel::<()>();
-    (go, slow::Slow::new(wait))
-}
-
 #[test]
 fn too_many_reads_and_two_of_one_number_are_refused() {
     for twice in [false, true] {
         let (mut here, there) = pair(3);
-        let (go, tree) = held();
+        let (go, wait) = channel::<()>();
         let handles: Arc<Handles> = Arc::default();
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let tree: Arc<dyn RemoteTree> = Arc::new(tree);
+        let tree: Arc<dyn RemoteTree> = Arc::new(Slow::new(wait));
         let (near, far) = tokio::io::duplex(1 << 16);
         runtime.spawn(serve_with(far, tree.clone(), ServeOptions::default(), handles.clone()));
         let control = runtime.block_on(GrpcTree::connect(near)).unwrap();
         let handle = control.open(&path("file"), &call()).unwrap().handle;
         let server = std::thread::spawn(move || serve(there, &*tree, &handles));
-        let read = Read {
-            handle,
-            offset: 0,
-            len: 5,
-        };
-        let tags: Vec<u32> = if twice {
-            vec![0, 1, 1]
-        } else {
-            (0..OUTSTANDING as u32 + 2).collect()
+        let (offset, len) = (0, 5);
+        let read = Read { handle, offset, len };
+        let tags: Vec<u32> = match twice {
+            true => vec![0, 1, 1],
+            false => (0..OUTSTANDING as u32 + 2).collect(),
         };
         for tag in tags {
             here.writer.push(kind::READ, tag, &read.encode()).unwrap();
@@ -273,20 +256,14 @@ fn servers_that_break_the_rules_are_left() {
 fn short_answers_and_errors_fail_one_read_alone() {
     let (here, mut there) = pair(3);
     let link = Link::start(here).unwrap();
+    let short = TreeError::Protocol("a read came back short");
+    let unknown = TreeError::Protocol("an unknown error");
     let cases: [(u8, Vec<u8>, TreeError); 5] = [
-        (
-            kind::CONTENT,
-            reply(5, b"1234"),
-            TreeError::Protocol("a read came back short"),
-        ),
-        (
-            kind::CONTENT,
-            reply(3, b"12345"),
-            TreeError::Protocol("a read came back short"),
-        ),
+        (kind::CONTENT, reply(5, b"1234"), short),
+        (kind::CONTENT, reply(3, b"12345"), short),
         (kind::REFUSED, vec![6], TreeError::Stale),
-        (kind::REFUSED, vec![99], TreeError::Protocol("an unknown error")),
-        (kind::REFUSED, vec![6, 6], TreeError::Protocol("an unknown error")),
+        (kind::REFUSED, vec![99], unknown),
+        (kind::REFUSED, vec![6, 6], unknown),
     ];
     for (kind, payload, error) in cases {
         let read = submit(&link, 1, 0, 5);
@@ -332,21 +309,9 @@ fn a_read_that_was_called_off_is_answered_once_more_and_never_twice() {
 fn what_is_never_answered_ends_by_its_deadline() {
     let (here, mut there) = pair(3);
     let link = Link::start(here).unwrap();
-    let (send, receive) = channel();
-    let (deadline, cancel) = (Instant::now() + Duration::from_millis(100), Cancel::new());
-    let request = ReadRequest {
-        handle: 1,
-        offset: 0,
-        len: 5,
-        deadline,
-        cancel,
-    };
-    link.submit(request, Box::new(move |result| send.send(result).unwrap()));
+    let read = submit_for(&link, (1, 0, 5), Duration::from_millis(100));
     let tag = asked(&mut there);
-    assert_eq!(
-        receive.recv_timeout(Duration::from_secs(60)).unwrap(),
-        Err(TreeError::Timeout)
-    );
+    assert_eq!(answer(&read), Err(TreeError::Timeout));
     let record = there.reader.next().unwrap().unwrap();
     assert_eq!((record.kind, record.stream), (kind::CANCEL, tag));
 }

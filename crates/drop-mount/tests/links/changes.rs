@@ -3,10 +3,12 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustix::fs::{CWD, FileType, Mode, RenameFlags};
 use sealway_drop::Error;
 use sealway_drop::link::{Connection, Reader, Writer};
 use sealway_drop::wire::kind;
@@ -79,22 +81,12 @@ impl Served {
     }
 
     fn open(&mut self, name: &str) -> Result<u64, TreeError> {
-        let how = OpenHow {
-            access: Access::Both,
-            create: Some(0o644),
-            ..OpenHow::default()
-        };
-        let opened = self.ask(&Change::Open(path(name), how))?;
+        let opened = self.ask(&Change::Open(path(name), making()))?;
         Ok(opened.opened().unwrap().0.handle)
     }
 
     fn write(&mut self, handle: u64, offset: u64, data: &[u8]) -> Result<Changed, TreeError> {
-        let header = WriteHeader {
-            handle,
-            offset,
-            append: false,
-        };
-        self.send(kind::WRITE, &[&header.encode()[..], data].concat())
+        self.send(kind::WRITE, &write(handle, offset, data))
     }
 
     /// The connection is over, as one that broke the rules.
@@ -102,6 +94,22 @@ impl Served {
         while let Ok(Some(_)) = self.reader.next() {}
         assert!(matches!(self.ended.join().unwrap(), Err(Error::Protocol(_))));
         assert_eq!(fs::read(self.folder.path().join("outside")).unwrap(), b"secret");
+    }
+}
+
+/// The payload of a write.
+fn write(handle: u64, offset: u64, data: &[u8]) -> Vec<u8> {
+    let append = false;
+    let header = WriteHeader { handle, offset, append };
+    [&header.encode()[..], data].concat()
+}
+
+/// For reading and writing, of a file that is perhaps made.
+fn making() -> OpenHow {
+    OpenHow {
+        access: Access::Both,
+        create: Some(0o644),
+        ..OpenHow::default()
     }
 }
 
@@ -135,14 +143,8 @@ fn names_that_lead_out_are_refused_whatever_they_are_for() {
     let shared = bad.folder.path().join("shared");
     symlink("..", shared.join("up")).unwrap();
     symlink("../outside", shared.join("link")).unwrap();
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        shared.join("fifo"),
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
-        0,
-    )
-    .unwrap();
+    let fifo = FileType::Fifo;
+    rustix::fs::mknodat(CWD, shared.join("fifo"), fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     fs::write(shared.join("file"), "").unwrap();
     assert_eq!(bad.open("up/outside"), Err(TreeError::Denied));
     assert_eq!(bad.open("up/new"), Err(TreeError::Denied));
@@ -190,12 +192,8 @@ fn handles_that_were_never_given_are_nobodys() {
     let mut bad = Served::new(true);
     let mine = bad.open("mine").unwrap();
     // The owner's own, and those of another end.
-    let how = OpenHow {
-        access: Access::Both,
-        create: Some(0o644),
-        ..OpenHow::default()
-    };
-    let others = bad.tree.change(&Change::Open(path("others"), how), &call()).unwrap();
+    let others = Change::Open(path("others"), making());
+    let others = bad.tree.change(&others, &call()).unwrap();
     let others = others.opened().unwrap().0.handle;
     for handle in [others, 0, u64::MAX, mine + 1_000] {
         assert_eq!(bad.write(handle, 0, b"x"), Err(TreeError::Stale));
@@ -260,13 +258,9 @@ fn writes_beyond_what_a_file_can_have_end_the_connection() {
     for (offset, len) in [(u64::MAX, 1), (i64::MAX as u64, 1), (0, MAX_WRITE + 1), (0, 0)] {
         let mut bad = Served::new(true);
         let handle = bad.open("file").unwrap();
-        let header = WriteHeader {
-            handle,
-            offset,
-            append: false,
-        };
-        let payload = [&header.encode()[..], &vec![0; len]].concat();
-        bad.writer.push(kind::WRITE, 9, &payload).unwrap();
+        bad.writer
+            .push(kind::WRITE, 9, &write(handle, offset, &vec![0; len]))
+            .unwrap();
         bad.writer.flush().unwrap();
         bad.ends_as_it_should();
     }
@@ -319,12 +313,7 @@ fn a_flood_is_done_in_order_and_holds_nothing() {
         reader
     });
     for at in 0..count {
-        let header = WriteHeader {
-            handle,
-            offset: u64::from(at % 7),
-            append: false,
-        };
-        let payload = [&header.encode()[..], &at.to_be_bytes()].concat();
+        let payload = write(handle, u64::from(at % 7), &at.to_be_bytes());
         writer.push(kind::WRITE, at + 10, &payload).unwrap();
     }
     writer.flush().unwrap();
@@ -346,20 +335,12 @@ fn links_that_come_and_go_lead_nobody_out() {
     fs::create_dir(shared.join("d")).unwrap();
     fs::create_dir(root.join("target")).unwrap();
     symlink("../target", shared.join("l")).unwrap();
-    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let swapping = std::thread::spawn({
-        let (stop, shared) = (stop.clone(), shared.clone());
-        move || {
-            while !stop.load(std::sync::atomic::Ordering::SeqCst) {
-                let exchange = rustix::fs::RenameFlags::EXCHANGE;
-                let _ = rustix::fs::renameat_with(
-                    rustix::fs::CWD,
-                    shared.join("d"),
-                    rustix::fs::CWD,
-                    shared.join("l"),
-                    exchange,
-                );
-            }
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let swapping = std::thread::spawn(move || {
+        while !stopped.load(SeqCst) {
+            let (one, other) = (shared.join("d"), shared.join("l"));
+            let _ = rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE);
         }
     });
     let mut made = 0;
@@ -371,19 +352,13 @@ fn links_that_come_and_go_lead_nobody_out() {
             made += 1;
         }
         let _ = bad.ask(&Change::MakeDirectory(path(&format!("d/d{round}")), 0o755));
-        let _ = bad.ask(&Change::Rename(
-            path(&name),
-            path(&format!("d/g{round}")),
-            RenameHow::Replace,
-        ));
+        let to = path(&format!("d/g{round}"));
+        let _ = bad.ask(&Change::Rename(path(&name), to, RenameHow::Replace));
     }
-    stop.store(true, std::sync::atomic::Ordering::SeqCst);
+    stop.store(true, SeqCst);
     swapping.join().unwrap();
-    assert_eq!(
-        fs::read_dir(root.join("target")).unwrap().count(),
-        0,
-        "{made} were made inside"
-    );
+    let outside = fs::read_dir(root.join("target")).unwrap().count();
+    assert_eq!(outside, 0, "{made} were made inside");
 }
 
 /// A bad end that serves: whatever it answers, the end that mounts fails and goes on.

@@ -5,7 +5,7 @@ mod sealed;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sealway_drop_mount::grpc::{GrpcTree, ServeOptions, serve};
 use sealway_drop_mount::local::{LocalOptions, LocalTree};
@@ -15,6 +15,8 @@ use sealway_drop_mount::tree::{
 };
 use tokio::runtime::Runtime;
 
+use crate::lines::{call, path, until};
+
 fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -23,26 +25,10 @@ fn runtime() -> Runtime {
         .unwrap()
 }
 
-fn call() -> Call {
-    Call::within(Duration::from_secs(60))
-}
-
-fn path(text: &str) -> TreePath {
-    TreePath::parse(text.as_bytes()).unwrap()
-}
-
 fn bytes(len: usize) -> Vec<u8> {
     (0..len as u32)
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
         .collect()
-}
-
-fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !done() {
-        assert!(Instant::now() < end, "{what} did not happen");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// A tree and the same tree at the other end of a connection.
@@ -123,14 +109,11 @@ fn errors_are_the_same_at_the_other_end() {
     tree.put_file(&path("file"), "text");
     tree.put_directory(&path("dir"));
     let runtime = runtime();
-    let remote = pair(
-        &runtime,
-        Arc::new(tree),
-        ServeOptions {
-            handles: 2,
-            ..ServeOptions::default()
-        },
-    );
+    let options = ServeOptions {
+        handles: 2,
+        ..ServeOptions::default()
+    };
+    let remote = pair(&runtime, Arc::new(tree), options);
     assert_eq!(remote.attr(&path("none"), &call()), Err(TreeError::NotFound));
     assert_eq!(remote.open(&path("dir"), &call()), Err(TreeError::NotFile));
     assert_eq!(remote.list(&path("file"), 0, 10, &call()), Err(TreeError::NotDirectory));

@@ -15,6 +15,7 @@ use sealway_drop_mount::sharing::Options;
 use sealway_session::handshake::{Auth, Config, Handshake, Kem, PeerKey, Role, StaticKey};
 
 use super::ends::{End, Folders, LIMIT, Told, Wire, mounts, shares};
+use super::sharing::assert_not_mounted;
 use super::support::can_mount;
 
 #[test]
@@ -183,11 +184,7 @@ fn who_is_not_found_again_is_given_up_and_reads_wait_no_longer_than_they_may() {
         let ended = end.ended();
         assert!(matches!(ended, Err(Error::Network { .. })), "{ended:?}");
     }
-    assert_eq!(
-        fs::read_dir(folders.at.path()).unwrap().count(),
-        0,
-        "nothing is mounted any more"
-    );
+    assert_not_mounted(folders.at.path());
     wire.cut();
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read, Seek, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -123,23 +123,42 @@ impl Drop for End {
 pub(crate) struct Wire {
     /// Under which names ends came back.
     pub(crate) names: Arc<Mutex<Vec<Vec<u8>>>>,
-    pub(crate) held: Arc<AtomicBool>,
-    pub(crate) streams: Arc<Mutex<Vec<TcpStream>>>,
+    held: Arc<AtomicBool>,
+    carried: Arc<Mutex<Vec<Carried>>>,
+    /// Bytes towards the end that dials after which everything is cut.
+    left: Arc<AtomicU64>,
+}
+
+struct Carried {
+    streams: [TcpStream; 2],
+    /// Towards the end that dials.
+    bytes: Arc<AtomicU64>,
+}
+
+impl Carried {
+    fn cut(&self) {
+        for stream in &self.streams {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
 }
 
 impl Wire {
     pub(crate) fn start(to: SocketAddr) -> (Self, SocketAddr) {
         let (listener, address) = listen();
         let wire = Self::default();
+        wire.cut_after(u64::MAX);
         let carrying = wire.clone();
         std::thread::spawn(move || {
             for near in listener.incoming() {
                 let (near, far) = (near.unwrap(), TcpStream::connect(to).unwrap());
                 let copy = |stream: &TcpStream| stream.try_clone().unwrap();
-                carrying.streams.lock().unwrap().extend([copy(&near), copy(&far)]);
-                for (from, to) in [(copy(&near), copy(&far)), (far, near)] {
+                let (streams, bytes) = ([copy(&near), copy(&far)], Arc::<AtomicU64>::default());
+                let counted = bytes.clone();
+                carrying.carried.lock().unwrap().push(Carried { streams, bytes });
+                for (from, to, bytes) in [(copy(&near), copy(&far), None), (far, near, Some(counted))] {
                     let wire = carrying.clone();
-                    std::thread::spawn(move || wire.carry(from, to));
+                    std::thread::spawn(move || wire.carry(from, to, bytes.as_deref()));
                 }
             }
         });
@@ -150,7 +169,7 @@ impl Wire {
         self.held.store(held, SeqCst);
     }
 
-    fn carry(&self, mut from: TcpStream, mut to: TcpStream) {
+    fn carry(&self, mut from: TcpStream, mut to: TcpStream, bytes: Option<&AtomicU64>) {
         let mut buffer = vec![0; 64 << 10];
         let mut first = true;
         while let Ok(read @ 1..) = from.read(&mut buffer) {
@@ -160,6 +179,13 @@ impl Wire {
             if std::mem::take(&mut first) && buffer[0] == b'R' && read >= 33 {
                 self.names.lock().unwrap().push(buffer[1..33].to_vec());
             }
+            if let Some(bytes) = bytes {
+                bytes.fetch_add(read as u64, SeqCst);
+                let enough = |left: u64| left.checked_sub(read as u64);
+                if self.left.fetch_update(SeqCst, SeqCst, enough).is_err() {
+                    self.cut();
+                }
+            }
             if to.write_all(&buffer[..read]).is_err() {
                 break;
             }
@@ -168,9 +194,25 @@ impl Wire {
     }
 
     pub(crate) fn cut(&self) {
-        for stream in self.streams.lock().unwrap().drain(..) {
-            let _ = stream.shutdown(Shutdown::Both);
-        }
+        self.carried.lock().unwrap().drain(..).for_each(|one| one.cut());
+    }
+
+    /// Cuts everything once so many more bytes have gone towards the end that dials.
+    pub(crate) fn cut_after(&self, bytes: u64) {
+        self.left.store(bytes, SeqCst);
+    }
+
+    /// Cuts the connection that carried the most, and says how much that was.
+    pub(crate) fn cut_busiest(&self) -> u64 {
+        let carried = self.carried.lock().unwrap();
+        let busiest = carried.iter().max_by_key(|one| one.bytes.load(SeqCst)).unwrap();
+        busiest.cut();
+        busiest.bytes.load(SeqCst)
+    }
+
+    /// Connections that were not cut by [`Wire::cut`].
+    pub(crate) fn connections(&self) -> usize {
+        self.carried.lock().unwrap().len()
     }
 }
 

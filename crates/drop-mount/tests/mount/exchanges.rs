@@ -7,12 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use sealway_drop::cancel::Cancel;
-use sealway_drop::link::{Connection, Place, connect};
-use sealway_drop::testing::{listen, setup};
+use sealway_drop::link::Connection;
 use sealway_drop::wire::kind;
 use sealway_drop_mount::changes::ChangingTree;
 use sealway_drop_mount::changes::message::{self, WriteHeader};
+use sealway_drop_mount::forward;
 use sealway_drop_mount::fuse::{Mount, MountOptions};
 use sealway_drop_mount::local::{LocalOptions, LocalTree, Own};
 use sealway_drop_mount::tree::{
@@ -21,6 +20,7 @@ use sealway_drop_mount::tree::{
 };
 use tempfile::TempDir;
 
+use super::lines::pair;
 use super::support::can_mount;
 
 const FILES: usize = 100;
@@ -58,17 +58,7 @@ impl RemoteTree for Service {
         self.tree.attr(path, call)
     }
 
-    fn list(&self, path: &TreePath, cursor: u64, limit: usize, call: &Call) -> Result<Page, TreeError> {
-        self.tree.list(path, cursor, limit, call)
-    }
-
-    fn read_link(&self, path: &TreePath, call: &Call) -> Result<Vec<u8>, TreeError> {
-        self.tree.read_link(path, call)
-    }
-
-    fn open(&self, path: &TreePath, call: &Call) -> Result<Opened, TreeError> {
-        self.tree.open(path, call)
-    }
+    forward!(tree: list, read_link, open);
 
     fn submit(&self, request: ReadRequest, done: ReadDone) {
         self.counts.reads.fetch_add(1, Ordering::SeqCst);
@@ -83,21 +73,6 @@ impl RemoteTree for Service {
     fn subscribe(&self, sink: EventSink) -> Result<Subscription, TreeError> {
         self.tree.subscribe(self.own.filter(sink))
     }
-}
-
-fn pair() -> (Connection, Connection) {
-    let (listener, address) = listen();
-    let open = |place, own| {
-        let cancel = Cancel::new();
-        let connected = connect(place, &setup(own), 1, &cancel).unwrap();
-        connected.data.open_only(&[5], &cancel).next().unwrap().unwrap()
-    };
-    let there = std::thread::spawn(move || open(Place::Listen(listener), 1));
-    let dial = Place::Dial {
-        addresses: vec![address],
-        patience: Duration::from_secs(10),
-    };
-    (open(dial, 2), there.join().unwrap())
 }
 
 /// Does and counts what it is asked for, until the other end is gone. An old owner does not know all of it.
@@ -169,7 +144,7 @@ fn mounted(old: bool, ttl: Duration, work: impl FnOnce(Mounted<'_>)) {
         own: own.clone(),
         counts: counts.clone(),
     };
-    let (here, there) = pair();
+    let (here, there) = pair(5);
     let served = service();
     let serving = std::thread::spawn(move || serve(there, &served, old));
     let changing = Arc::new(ChangingTree::new(service(), here).unwrap());

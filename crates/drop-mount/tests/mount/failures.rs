@@ -13,6 +13,7 @@ use sealway_drop_mount::fuse::{Mount, MountError, MountOptions};
 use sealway_drop_mount::tree::MemoryTree;
 
 use super::faulty::Faulty;
+use super::sharing::{assert_not_mounted, umount};
 use super::support::can_mount;
 use super::{Mounted, path, until};
 use sealway_drop::testing::content;
@@ -22,6 +23,14 @@ fn one_file() -> Arc<Faulty<MemoryTree>> {
     tree.put_file(&path("file"), content(8 << 20, 1));
     tree.put_file(&path("other"), "other");
     Faulty::new(tree)
+}
+
+/// Whose answers are waited for as long as it takes.
+fn patient() -> MountOptions {
+    MountOptions {
+        timeout: Duration::from_secs(86_400),
+        ..MountOptions::default()
+    }
 }
 
 fn errno<T>(result: std::io::Result<T>) -> Errno {
@@ -83,8 +92,7 @@ fn after_the_connection_is_lost_everything_fails_at_once() {
     let tree = one_file();
     let options = MountOptions {
         ttl: Duration::ZERO,
-        timeout: Duration::from_secs(86_400),
-        ..MountOptions::default()
+        ..patient()
     };
     let Some(mounted) = Mounted::new(tree.clone(), options) else {
         return;
@@ -102,11 +110,7 @@ fn after_the_connection_is_lost_everything_fails_at_once() {
 #[test]
 fn slow_reads_hold_up_neither_names_nor_the_end() {
     let tree = one_file();
-    let options = MountOptions {
-        timeout: Duration::from_secs(86_400),
-        ..MountOptions::default()
-    };
-    let Some(mut mounted) = Mounted::new(tree.clone(), options) else {
+    let Some(mut mounted) = Mounted::new(tree.clone(), patient()) else {
         return;
     };
     tree.hold_reads.store(true, SeqCst);
@@ -127,21 +131,13 @@ fn slow_reads_hold_up_neither_names_nor_the_end() {
             "{error}"
         );
     }
-    assert_eq!(
-        fs::read_dir(mounted.path()).unwrap().count(),
-        0,
-        "nothing is mounted any more"
-    );
+    assert_not_mounted(mounted.path());
 }
 
 #[test]
 fn killed_programs_end_although_the_peer_says_nothing() {
     let tree = one_file();
-    let options = MountOptions {
-        timeout: Duration::from_secs(86_400),
-        ..MountOptions::default()
-    };
-    let Some(mounted) = Mounted::new(tree.clone(), options) else {
+    let Some(mounted) = Mounted::new(tree.clone(), patient()) else {
         return;
     };
     let cat = |name| {
@@ -211,7 +207,7 @@ fn a_mount_whose_server_died_is_taken_away() {
     let second = Mount::start(one_file(), dir.path(), MountOptions::default());
     assert!(matches!(second, Err(MountError::NotEmpty(_))));
     mount.unmount().unwrap();
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    assert_not_mounted(dir.path());
 }
 
 /// The server of the test above; does nothing when run as a test.
@@ -231,30 +227,17 @@ fn a_mount_ends_by_drop_by_another_hand_and_from_outside() {
     };
     assert_eq!(fs::read_dir(mounted.path()).unwrap().count(), 2);
     drop(mounted.mount.take());
-    assert_eq!(fs::read_dir(mounted.path()).unwrap().count(), 0);
+    assert_not_mounted(mounted.path());
 
     let mount = Mount::start(tree.clone(), mounted.path(), MountOptions::default()).unwrap();
     let hand = mount.unmounter();
     let waiting = std::thread::spawn(move || mount.wait());
     hand.unmount().unwrap();
     waiting.join().unwrap().unwrap();
-    assert_eq!(fs::read_dir(mounted.path()).unwrap().count(), 0);
+    assert_not_mounted(mounted.path());
 
     let mount = Mount::start(tree, mounted.path(), MountOptions::default()).unwrap();
-    let helper = if rustix::process::geteuid().is_root() {
-        "umount"
-    } else {
-        "fusermount3"
-    };
-    let arguments: &[&str] = if helper == "umount" { &[] } else { &["-u"] };
-    assert!(
-        Command::new(helper)
-            .args(arguments)
-            .arg(mounted.path())
-            .status()
-            .unwrap()
-            .success()
-    );
+    umount(mounted.path());
     mount.wait().unwrap();
     mount.unmount().unwrap();
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use sealway_drop_mount::forward;
 use sealway_drop_mount::tree::{
     Attr, Call, EventSink, Opened, Page, ReadDone, ReadRequest, RemoteTree, Subscription, TreeError, TreePath,
 };
@@ -109,13 +110,7 @@ impl<T: RemoteTree> RemoteTree for Faulty<T> {
             .submit(request, Box::new(move |result| done(result.map(shorten))));
     }
 
-    fn close(&self, handle: u64) {
-        self.inner.close(handle);
-    }
-
-    fn subscribe(&self, sink: EventSink) -> Result<Subscription, TreeError> {
-        self.inner.subscribe(sink)
-    }
+    forward!(inner: close, subscribe);
 
     fn is_alive(&self) -> bool {
         !self.dead.load(Ordering::SeqCst)

@@ -13,16 +13,18 @@ mod ends;
 mod exchanges;
 mod failures;
 mod faulty;
+#[path = "../links/lines.rs"]
+mod lines;
 mod sharing;
 mod support;
 mod writing;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
+use lines::{path, until};
 use sealway_drop_mount::fuse::{Mount, MountOptions};
-use sealway_drop_mount::tree::{RemoteTree, TreePath};
+use sealway_drop_mount::tree::RemoteTree;
 use support::can_mount;
 use tempfile::TempDir;
 
@@ -59,17 +61,4 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         drop(self.mount.take());
     }
-}
-
-/// Waits for something that happens in another thread.
-fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !done() {
-        assert!(Instant::now() < end, "{what} did not happen");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn path(text: &str) -> TreePath {
-    TreePath::parse(text.as_bytes()).unwrap()
 }

@@ -1,12 +1,10 @@
 //! Folders shared and mounted as the commands do it: both ends of a session, over loopback.
 
 use std::fs;
-use std::io;
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::process::Command;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -17,6 +15,7 @@ use sealway_drop::link::{Place, connect};
 use sealway_drop_mount::cache::CacheOptions;
 use sealway_drop_mount::sharing::{Options, share};
 
+use super::ends::Wire;
 use super::support::can_mount;
 use super::until;
 use sealway_drop::testing::{assert_same, content, listen, setup, tree};
@@ -40,15 +39,11 @@ impl Session {
             })
         };
         let there = run(Place::Listen(listener), 1, listens, &cancel[0]);
-        let here = run(
-            Place::Dial {
-                addresses: vec![to],
-                patience: Duration::from_secs(10),
-            },
-            2,
-            dials,
-            &cancel[1],
-        );
+        let to = Place::Dial {
+            addresses: vec![to],
+            patience: Duration::from_secs(10),
+        };
+        let here = run(to, 2, dials, &cancel[1]);
         for _ in 0..2 {
             both.recv_timeout(Duration::from_secs(60)).unwrap();
         }
@@ -93,6 +88,22 @@ pub(super) fn mounts(path: &Path) -> Options {
     }
 }
 
+/// What is there is the empty folder below.
+pub(super) fn assert_not_mounted(at: &Path) {
+    let names = fs::read_dir(at).unwrap().count();
+    assert_eq!(names, 0, "nothing is mounted any more");
+}
+
+/// Takes a mount away as people do.
+pub(super) fn umount(at: &Path) {
+    let (program, options): (_, &[&str]) = match rustix::process::geteuid().is_root() {
+        true => ("umount", &[]),
+        false => ("fusermount3", &["-u"]),
+    };
+    let done = Command::new(program).args(options).arg(at).status().unwrap();
+    assert!(done.success());
+}
+
 #[test]
 fn a_shared_tree_is_the_same_where_it_is_mounted() {
     if !can_mount() {
@@ -108,11 +119,7 @@ fn a_shared_tree_is_the_same_where_it_is_mounted() {
         };
         assert_same(&shared, at.path());
         drop(session);
-        assert_eq!(
-            fs::read_dir(at.path()).unwrap().count(),
-            0,
-            "nothing is mounted any more"
-        );
+        assert_not_mounted(at.path());
     }
 }
 
@@ -160,11 +167,7 @@ fn either_end_that_is_told_to_stop_ends_both_in_good_order() {
         let open = fs::File::open(at.path().join("file")).unwrap();
         let ended = session.stop(stopped);
         assert!(ended.iter().all(Result::is_ok), "{listener_mounts} {stopped} {ended:?}");
-        assert_eq!(
-            fs::read_dir(at.path()).unwrap().count(),
-            0,
-            "nothing is mounted any more"
-        );
+        assert_not_mounted(at.path());
         drop(open);
     }
 }
@@ -177,16 +180,7 @@ fn a_mount_that_is_taken_away_ends_both_in_good_order() {
     let (source, at) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (listener, address) = listen();
     let mut session = Session::start(listener, shares(source.path()), address, mounts(at.path()));
-    let program = if rustix::process::geteuid().is_root() {
-        "umount"
-    } else {
-        "fusermount3"
-    };
-    let mut umount = std::process::Command::new(program);
-    if program != "umount" {
-        umount.arg("-u");
-    }
-    assert!(umount.arg(at.path()).status().unwrap().success());
+    umount(at.path());
     let ended: Vec<_> = session.ends.drain(..).map(|end| end.join().unwrap()).collect();
     assert!(ended.iter().all(Result::is_ok), "{ended:?}");
 }
@@ -235,81 +229,6 @@ fn holes_and_room_are_shown_as_they_are_at_the_other_end() {
     assert!(theirs.f_bfree > 0 && theirs.f_bavail <= theirs.f_blocks);
 }
 
-/// Stands between two ends and can cut their connections.
-struct Between {
-    address: SocketAddr,
-    connections: Arc<Mutex<Vec<Carried>>>,
-    /// Bytes towards the end that dials after which everything is cut.
-    left: Arc<AtomicU64>,
-}
-
-struct Carried {
-    streams: [TcpStream; 2],
-    bytes: Arc<AtomicU64>,
-}
-
-impl Between {
-    fn start(to: SocketAddr) -> Self {
-        let (listener, address) = listen();
-        let connections: Arc<Mutex<Vec<Carried>>> = Arc::default();
-        let left = Arc::new(AtomicU64::new(u64::MAX));
-        let (all, limit) = (connections.clone(), left.clone());
-        std::thread::spawn(move || {
-            for near in listener.incoming() {
-                let (near, far) = (near.unwrap(), TcpStream::connect(to).unwrap());
-                let bytes: Arc<AtomicU64> = Arc::default();
-                let streams = [near.try_clone().unwrap(), far.try_clone().unwrap()];
-                all.lock().unwrap().push(Carried {
-                    streams,
-                    bytes: bytes.clone(),
-                });
-                let (mut up, mut down) = (near.try_clone().unwrap(), far.try_clone().unwrap());
-                let (mut near, mut far) = (near, far);
-                std::thread::spawn(move || {
-                    let _ = io::copy(&mut up, &mut far);
-                    let _ = far.shutdown(Shutdown::Write);
-                });
-                let (all, limit) = (all.clone(), limit.clone());
-                std::thread::spawn(move || {
-                    let mut buffer = vec![0; 64 << 10];
-                    while let Ok(read @ 1..) = io::Read::read(&mut down, &mut buffer) {
-                        bytes.fetch_add(read as u64, SeqCst);
-                        let enough = |left: u64| left.checked_sub(read as u64);
-                        if limit.fetch_update(SeqCst, SeqCst, enough).is_err() {
-                            all.lock().unwrap().iter().for_each(Carried::cut);
-                        }
-                        if io::Write::write_all(&mut near, &buffer[..read]).is_err() {
-                            break;
-                        }
-                    }
-                    let _ = near.shutdown(Shutdown::Write);
-                });
-            }
-        });
-        Self {
-            address,
-            connections,
-            left,
-        }
-    }
-
-    /// Cuts the connection that carried the most, and says how much that was.
-    fn cut_busiest(&self) -> u64 {
-        let connections = self.connections.lock().unwrap();
-        let busiest = connections.iter().max_by_key(|one| one.bytes.load(SeqCst)).unwrap();
-        busiest.cut();
-        busiest.bytes.load(SeqCst)
-    }
-}
-
-impl Carried {
-    fn cut(&self) {
-        for stream in &self.streams {
-            let _ = stream.shutdown(Shutdown::Both);
-        }
-    }
-}
-
 #[test]
 fn a_cut_in_the_middle_of_a_read_is_an_error_and_never_a_short_file() {
     if !can_mount() {
@@ -318,10 +237,10 @@ fn a_cut_in_the_middle_of_a_read_is_an_error_and_never_a_short_file() {
     let (source, at) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(source.path().join("file"), content(32 << 20, 4)).unwrap();
     let (listener, address) = listen();
-    let between = Between::start(address);
-    let _session = Session::start(listener, shares(source.path()), between.address, mounts(at.path()));
+    let (wire, between) = Wire::start(address);
+    let _session = Session::start(listener, shares(source.path()), between, mounts(at.path()));
     assert_eq!(fs::metadata(at.path().join("file")).unwrap().len(), 32 << 20);
-    between.left.store(8 << 20, SeqCst);
+    wire.cut_after(8 << 20);
     let error = fs::read(at.path().join("file")).unwrap_err();
     let error = Errno::from_io_error(&error).unwrap();
     assert!(
@@ -341,15 +260,11 @@ fn without_the_connection_for_content_it_comes_by_the_other() {
         fs::write(source.path().join(name), &content).unwrap();
     }
     let (listener, address) = listen();
-    let between = Between::start(address);
-    let _session = Session::start(listener, shares(source.path()), between.address, mounts(at.path()));
-    assert_eq!(
-        between.connections.lock().unwrap().len(),
-        3,
-        "control, service, content"
-    );
+    let (wire, between) = Wire::start(address);
+    let _session = Session::start(listener, shares(source.path()), between, mounts(at.path()));
+    assert_eq!(wire.connections(), 3, "control, service, content");
     assert!(fs::read(at.path().join("one")).unwrap() == content);
-    let carried = between.cut_busiest();
+    let carried = wire.cut_busiest();
     assert!(carried > 16 << 20, "one connection carries all of it");
     // What was on its way may fail; nothing comes short.
     if let Ok(read) = fs::read(at.path().join("two")) {
@@ -370,8 +285,8 @@ fn copies_of_an_end_with_a_key_are_used_in_the_next_session() {
     options.mounting.cache = Some(CacheOptions::new(cache.path()));
     for first in [true, false] {
         let (listener, address) = listen();
-        let between = Between::start(address);
-        let session = Session::start(listener, shares(source.path()), between.address, options.clone());
+        let (wire, between) = Wire::start(address);
+        let session = Session::start(listener, shares(source.path()), between, options.clone());
         assert!(fs::read(at.path().join("file")).unwrap() == data);
         let whole = || {
             let names = fs::read_dir(cache.path().join("sealway-copies")).unwrap();
@@ -379,7 +294,7 @@ fn copies_of_an_end_with_a_key_are_used_in_the_next_session() {
             names.any(|name| name.to_str().unwrap().starts_with("copy-"))
         };
         until("the copy", whole);
-        let carried = between.cut_busiest();
+        let carried = wire.cut_busiest();
         assert_eq!(carried > 8 << 20, first, "{carried}");
         drop(session);
     }

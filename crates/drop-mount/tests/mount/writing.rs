@@ -20,6 +20,7 @@ use sealway_drop_mount::fuse::MountOptions;
 use sealway_drop_mount::sharing::{Options, Writable, share};
 use tempfile::TempDir;
 
+use super::lines::{call, path};
 use super::sharing::{Session, mounts, shares};
 use super::support::can_mount;
 use super::until;
@@ -448,7 +449,7 @@ fn hidden_names_in_a_home_are_not_written() {
         return;
     };
     use sealway_drop_mount::local::{LocalOptions, LocalTree};
-    use sealway_drop_mount::tree::{Call, Change, RemoteTree, TreeError, TreePath};
+    use sealway_drop_mount::tree::{Change, RemoteTree, TreeError};
     let tree = |hidden| {
         let options = LocalOptions {
             writable: true,
@@ -458,13 +459,11 @@ fn hidden_names_in_a_home_are_not_written() {
         };
         LocalTree::open(&home, options).unwrap()
     };
-    let call = Call::within(Duration::from_secs(60));
     for name in [".sealway-test-hidden", ".sealway-test-hidden/below"] {
-        let path = TreePath::parse(name.as_bytes()).unwrap();
-        let make = Change::MakeDirectory(path, 0o755);
-        assert_eq!(tree(false).change(&make, &call), Err(TreeError::Refused), "{name}");
+        let make = Change::MakeDirectory(path(name), 0o755);
+        assert_eq!(tree(false).change(&make, &call()), Err(TreeError::Refused), "{name}");
         // Allowed, it goes on to the next reason.
-        assert_ne!(tree(true).change(&make, &call), Err(TreeError::Refused), "{name}");
+        assert_ne!(tree(true).change(&make, &call()), Err(TreeError::Refused), "{name}");
     }
     assert_eq!(
         fs::metadata(home.join(".sealway-test-hidden")).unwrap_err().kind(),

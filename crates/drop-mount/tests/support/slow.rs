@@ -5,6 +5,7 @@
 use std::sync::Mutex;
 use std::sync::mpsc::Receiver;
 
+use sealway_drop_mount::forward;
 use sealway_drop_mount::tree::{
     Attr, Call, EventSink, MemoryTree, Opened, Page, ReadDone, ReadRequest, RemoteTree, Subscription, TreeError,
     TreePath,
@@ -28,32 +29,10 @@ impl Slow {
 }
 
 impl RemoteTree for Slow {
-    fn attr(&self, path: &TreePath, call: &Call) -> Result<Attr, TreeError> {
-        self.inner.attr(path, call)
-    }
-
-    fn list(&self, path: &TreePath, cursor: u64, limit: usize, call: &Call) -> Result<Page, TreeError> {
-        self.inner.list(path, cursor, limit, call)
-    }
-
-    fn read_link(&self, path: &TreePath, call: &Call) -> Result<Vec<u8>, TreeError> {
-        self.inner.read_link(path, call)
-    }
-
-    fn open(&self, path: &TreePath, call: &Call) -> Result<Opened, TreeError> {
-        self.inner.open(path, call)
-    }
+    forward!(inner: attr, list, read_link, open, close, subscribe);
 
     fn submit(&self, request: ReadRequest, done: ReadDone) {
         let _ = self.wait.lock().unwrap().recv();
         self.inner.submit(request, done);
-    }
-
-    fn close(&self, handle: u64) {
-        self.inner.close(handle);
-    }
-
-    fn subscribe(&self, sink: EventSink) -> Result<Subscription, TreeError> {
-        self.inner.subscribe(sink)
     }
 }

@@ -1,6 +1,10 @@
 //! Direct connections that stay and carry nothing.
 
+use sealway_drop::testing::listen;
+
 use super::*;
+use crate::forwarder::Forwarder;
+use crate::lines::{Lines, lines_by, until};
 
 /// The network says nothing of it: what is on its way by the path is asked for again when nothing has come for a while.
 #[test]
@@ -47,14 +51,6 @@ fn a_direct_path_that_falls_silent_is_left_for_the_relay_and_nothing_is_lost() {
     }
 }
 
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !is_so() {
-        assert!(Instant::now() < end, "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 /// Two ends that have nothing to say to each other notice it, and one that only serves: it would keep a connection that is of no use.
 #[test]
 fn a_silent_path_is_noticed_by_an_end_that_waits_for_nothing() {
@@ -75,12 +71,12 @@ fn a_silent_path_is_noticed_by_an_end_that_waits_for_nothing() {
     let (_near, mounting) = runs(&mounts, near.remove(&DIRECT).unwrap());
     let (_far, serving) = runs(&serves, far.remove(&DIRECT).unwrap());
     // Each has heard the other one.
-    until("no sign of life", || {
+    until("a sign of life", || {
         forwarder.passed().iter().zip(before).all(|(now, before)| *now > before)
     });
     forwarder.fall_silent();
     for running in [mounting, serving] {
-        until("the path is not left", || running.is_finished());
+        until("leaving the path", || running.is_finished());
         assert!(matches!(running.join().unwrap(), Err(Error::Network { .. })));
     }
 }
@@ -93,9 +89,8 @@ fn a_path_whose_end_has_promised_nothing_may_be_silent() {
         silence: Duration::from_millis(20),
         ..Served::new().beside()
     };
-    let (mut near, mut far) = lines(&[DIRECT]);
-    let (_stream, running) = runs(&beside, far.remove(&DIRECT).unwrap());
-    let mut direct = near.remove(&DIRECT).unwrap();
+    let (mut direct, far) = pair(DIRECT);
+    let (_stream, running) = runs(&beside, far);
     says(&mut direct, (kind::PULSE, 0), &[0]);
     for _ in 0..40 {
         let record = direct.reader.next().unwrap().unwrap();
@@ -115,9 +110,8 @@ fn an_end_that_only_serves_leaves_a_path_that_has_promised_nothing_too() {
         silence: Duration::from_millis(20),
         ..Served::new().beside()
     };
-    let (mut near, mut far) = lines(&[DIRECT]);
-    let (_stream, running) = runs(&beside, far.remove(&DIRECT).unwrap());
-    let _silent = near.remove(&DIRECT).unwrap();
-    until("the path is not left", || running.is_finished());
+    let (_silent, far) = pair(DIRECT);
+    let (_stream, running) = runs(&beside, far);
+    until("leaving the path", || running.is_finished());
     assert!(matches!(running.join().unwrap(), Err(Error::Network { .. })));
 }

@@ -11,7 +11,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tonic::Code;
 use tonic::transport::Endpoint;
 
-use super::{bytes, call, path, runtime, until};
+use super::{bytes, runtime};
+use crate::lines::{call, path, until};
 
 /// A client that says what it likes.
 async fn client(tree: Arc<dyn RemoteTree>) -> DropClient<tonic::transport::Channel> {
@@ -21,13 +22,8 @@ async fn client(tree: Arc<dyn RemoteTree>) -> DropClient<tonic::transport::Chann
         let (stream, _) = listener.accept().await.unwrap();
         serve(stream, tree, ServeOptions::default()).await
     });
-    DropClient::new(
-        Endpoint::try_from(format!("http://{address}"))
-            .unwrap()
-            .connect()
-            .await
-            .unwrap(),
-    )
+    let endpoint = Endpoint::try_from(format!("http://{address}")).unwrap();
+    DropClient::new(endpoint.connect().await.unwrap())
 }
 
 #[test]
@@ -37,44 +33,29 @@ fn bad_requests_are_answered_with_a_status() {
     runtime().block_on(async {
         let mut client = client(Arc::new(tree)).await;
         for bad in [&b"../x"[..], b"/etc/passwd", b"a//b", b"a\0", b".", &[b'a'; 5000]] {
-            let request = proto::PathRequest {
-                path: bad.to_vec().into(),
-            };
-            assert_eq!(
-                client.get_attr(request.clone()).await.unwrap_err().code(),
-                Code::InvalidArgument
-            );
-            assert_eq!(
-                client.open(request.clone()).await.unwrap_err().code(),
-                Code::InvalidArgument
-            );
-            assert_eq!(
-                client.read_link(request).await.unwrap_err().code(),
-                Code::InvalidArgument
-            );
+            let path = bad.to_vec().into();
+            let request = proto::PathRequest { path };
+            let refused = [
+                client.get_attr(request.clone()).await.unwrap_err(),
+                client.open(request.clone()).await.unwrap_err(),
+                client.read_link(request).await.unwrap_err(),
+            ];
+            assert!(refused.iter().all(|status| status.code() == Code::InvalidArgument));
         }
-        let lookup = proto::LookupRequest {
-            path: b"".to_vec().into(),
-            name: b"..".to_vec().into(),
+        let lookup = |name: &'static [u8]| proto::LookupRequest {
+            path: Default::default(),
+            name: name.into(),
         };
-        assert_eq!(client.lookup(lookup).await.unwrap_err().code(), Code::InvalidArgument);
-        let found = proto::LookupRequest {
-            path: b"".to_vec().into(),
-            name: b"file".to_vec().into(),
-        };
-        assert_eq!(client.lookup(found).await.unwrap().get_ref().size, 100);
-        let read = proto::ReadRequest {
-            handle: 1,
-            offset: 0,
-            length: u32::MAX,
-        };
-        assert_eq!(client.read(read).await.unwrap_err().code(), Code::InvalidArgument);
-        let read = proto::ReadRequest {
-            handle: u64::MAX,
-            offset: u64::MAX,
-            length: 5,
-        };
-        assert_eq!(client.read(read).await.unwrap_err().code(), Code::Aborted);
+        let refused = client.lookup(lookup(b"..")).await.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument);
+        assert_eq!(client.lookup(lookup(b"file")).await.unwrap().get_ref().size, 100);
+        for (handle, offset, length, code) in [
+            (1, 0, u32::MAX, Code::InvalidArgument),
+            (u64::MAX, u64::MAX, 5, Code::Aborted),
+        ] {
+            let read = proto::ReadRequest { handle, offset, length };
+            assert_eq!(client.read(read).await.unwrap_err().code(), code);
+        }
         let huge = proto::PathRequest {
             path: vec![b'a'; 1 << 20].into(),
         };

@@ -11,7 +11,8 @@ use sealway_session::handshake::{Auth, Config, Established, Handshake, Kem, Role
 use sealway_session::record::OVERHEAD;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-use super::{bytes, call, path, runtime};
+use super::{bytes, runtime};
+use crate::lines::{call, path};
 
 fn established() -> (Established, Established) {
     let mut random = |out: &mut [u8]| getrandom::fill(out).unwrap();
