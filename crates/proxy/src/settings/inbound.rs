@@ -1,5 +1,6 @@
 //! Where connections come in, and what they speak.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use sealway_v2ray::shadowsocks;
@@ -160,7 +161,7 @@ pub struct NewUser {
 }
 
 /// What a user is recognised by.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum NewAccount {
     /// VLESS: secret id, how the payload goes, and how much it is padded.
     Vless(UserId, Flow, Seed),
@@ -174,6 +175,22 @@ pub enum NewAccount {
     ShadowsocksPassword(Option<shadowsocks::Method>, String),
     /// SOCKS and HTTP: name and password.
     Login(Account),
+}
+
+/// Shows how long a password is, and not the password.
+impl fmt::Debug for NewAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NewAccount::Vless(id, flow, seed) => write!(f, "Vless({id:?}, {flow:?}, {seed:?})"),
+            NewAccount::Vmess(id) => write!(f, "Vmess({id:?})"),
+            NewAccount::Trojan(key) => write!(f, "Trojan({key:?})"),
+            NewAccount::Shadowsocks(key) => write!(f, "Shadowsocks({key:?})"),
+            NewAccount::ShadowsocksPassword(method, password) => {
+                write!(f, "ShadowsocksPassword({method:?}, {} bytes)", password.len())
+            }
+            NewAccount::Login(account) => write!(f, "Login({account:?})"),
+        }
+    }
 }
 
 /// SOCKS inbound.

@@ -24,13 +24,11 @@ enum Becomes {
 }
 use Becomes::*;
 
-/// The object, a configuration with `$` where its members go, and for each of its keys members without it (or with one
-/// value) and with it (or another).
-type Group = (
-    &'static str,
-    &'static str,
-    &'static [(&'static str, &'static str, &'static str, Becomes)],
-);
+/// Keys, and for each of them members without it (or with one value) and with it (or another).
+type Rows = &'static [(&'static str, &'static str, &'static str, Becomes)];
+
+/// The object, a configuration with `$` where its members go, and keys of it.
+type Group = (&'static str, &'static str, Rows);
 
 const ID: &str = "b831381d-6324-4d53-ad4f-8cda48b30811";
 const OTHER_ID: &str = "450bae28-b9da-67d0-16bc-4918dc8d79b5";

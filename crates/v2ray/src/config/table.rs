@@ -143,11 +143,11 @@ fn report(other: &Other, member: &Member, cx: &mut Cx<'_>) {
     }
 }
 
-/// Declares a struct and the table of keys it is read by.
+/// Declares a struct and the table of keys it is read by. `Debug` is written by hand where it would show a secret.
 macro_rules! object {
     (
         $(#[doc = $about:literal])*
-        $vis:vis struct $Name:ident : $title:literal {
+        $vis:vis struct $Name:ident : $title:literal $(, $Debug:ident by hand)? {
             $(
                 $(#[doc = $doc:literal])*
                 $field:ident : $Ty:ty = $key:literal $(| $alias:literal)* $(, $presence:ident $($json:literal)?)? ;
@@ -156,10 +156,12 @@ macro_rules! object {
         $( other { $( $why:ident $other:literal : $text:literal ; )* } )?
     ) => {
         $(#[doc = $about])*
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, PartialEq)]
         $vis struct $Name {
             $( $(#[doc = $doc])* pub $field: $Ty, )*
         }
+
+        $crate::config::table::object!(@debug $($Debug)? $Name { $($field)* });
 
         impl $Name {
             pub(crate) const TABLE: &'static $crate::config::schema::Object = &$crate::config::schema::Object {
@@ -201,6 +203,14 @@ macro_rules! object {
                 // Every field is read before the first failure ends it, so that all problems are found at once.
                 $( let $field = keys.next().and_then(|key| fields.take::<$Ty>(key, cx)); )*
                 Some(Self { $( $field: $crate::config::table::object!(@value $field $($presence $($json)?)?), )* })
+            }
+        }
+    };
+    (@debug Debug $Name:ident { $($field:ident)* }) => {};
+    (@debug $Name:ident { $($field:ident)* }) => {
+        impl std::fmt::Debug for $Name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($Name))$(.field(stringify!($field), &self.$field))*.finish()
             }
         }
     };

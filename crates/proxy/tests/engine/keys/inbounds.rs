@@ -1,7 +1,19 @@
 //! Keys of inbounds.
 
 use super::Becomes::*;
-use super::Group;
+use super::{Group, Rows};
+
+/// Keys of a user of any protocol, after the members that name the user.
+#[rustfmt::skip]
+const LIMITS: Rows = &[
+    ("maxConnections", "", r#","maxConnections":7"#, Applied),
+    ("maxIPs", "", r#","maxIPs":7"#, Applied),
+    ("uplinkMbps", "", r#","uplinkMbps":7"#, Applied),
+    ("downlinkMbps", "", r#","downlinkMbps":7"#, Applied),
+    ("burstKiB", r#","uplinkMbps":7"#, r#","uplinkMbps":7,"burstKiB":64"#, Applied),
+    ("quotaGiB", "", r#","quotaGiB":7"#, Applied),
+    ("quotaResetDay", r#","quotaGiB":7"#, r#","quotaGiB":7,"quotaResetDay":7"#, Applied),
+];
 
 #[rustfmt::skip]
 pub(super) const GROUPS: &[Group] = &[
@@ -32,14 +44,8 @@ pub(super) const GROUPS: &[Group] = &[
         ("password", r#""password":"p""#, r#""password":"q""#, Applied),
         ("email", r#""password":"p""#, r#""password":"p","email":"a""#, Applied),
         ("level", r#""password":"p""#, r#""password":"p","level":7"#, Applied),
-        ("flow", r#""password":"p""#, r#""password":"p","flow":"xtls-rprx-vision""#, Named),
-        ("maxConnections", r#""password":"p","email":"a""#, r#""password":"p","email":"a","maxConnections":7"#, Applied),
-        ("maxIPs", r#""password":"p","email":"a""#, r#""password":"p","email":"a","maxIPs":7"#, Applied),
-        ("uplinkMbps", r#""password":"p","email":"a""#, r#""password":"p","email":"a","uplinkMbps":7"#, Applied),
-        ("downlinkMbps", r#""password":"p","email":"a""#, r#""password":"p","email":"a","downlinkMbps":7"#, Applied),
-        ("burstKiB", r#""password":"p","email":"a","uplinkMbps":7"#, r#""password":"p","email":"a","uplinkMbps":7,"burstKiB":64"#, Applied),
-        ("quotaGiB", r#""password":"p","email":"a""#, r#""password":"p","email":"a","quotaGiB":7"#, Applied),
-        ("quotaResetDay", r#""password":"p","email":"a","quotaGiB":7"#, r#""password":"p","email":"a","quotaGiB":7,"quotaResetDay":7"#, Applied)]),
+        ("flow", r#""password":"p""#, r#""password":"p","flow":"xtls-rprx-vision""#, Named)]),
+    ("trojan settings.clients[]", r#"{OUT,"stats":{"store":"s"},"inbounds":[{"port":1,"protocol":"trojan","settings":{"clients":[{"password":"p","email":"a"$}]}}]}"#, LIMITS),
     ("shadowsocks settings", r#"{OUT,"inbounds":[{"port":1,"protocol":"shadowsocks","settings":{$}}]}"#, &[
         ("method", r#""method":"aes-128-gcm","password":"p""#, r#""method":"aes-256-gcm","password":"p""#, Applied),
         ("password", r#""method":"aes-128-gcm","password":"p""#, r#""method":"aes-128-gcm","password":"q""#, Applied),
@@ -52,14 +58,8 @@ pub(super) const GROUPS: &[Group] = &[
         ("method", r#""method":"aes-128-gcm","password":"p""#, r#""method":"aes-256-gcm","password":"p""#, Applied),
         ("password", r#""method":"aes-128-gcm","password":"p""#, r#""method":"aes-128-gcm","password":"q""#, Applied),
         ("email", r#""method":"aes-128-gcm","password":"p""#, r#""method":"aes-128-gcm","password":"p","email":"a""#, Applied),
-        ("level", r#""method":"aes-128-gcm","password":"p""#, r#""method":"aes-128-gcm","password":"p","level":7"#, Applied),
-        ("maxConnections", r#""method":"aes-128-gcm","password":"p","email":"a""#, r#""method":"aes-128-gcm","password":"p","email":"a","maxConnections":7"#, Applied),
-        ("maxIPs", r#""method":"aes-128-gcm","password":"p","email":"a""#, r#""method":"aes-128-gcm","password":"p","email":"a","maxIPs":7"#, Applied),
-        ("uplinkMbps", r#""method":"aes-128-gcm","password":"p","email":"a""#, r#""method":"aes-128-gcm","password":"p","email":"a","uplinkMbps":7"#, Applied),
-        ("downlinkMbps", r#""method":"aes-128-gcm","password":"p","email":"a""#, r#""method":"aes-128-gcm","password":"p","email":"a","downlinkMbps":7"#, Applied),
-        ("burstKiB", r#""method":"aes-128-gcm","password":"p","email":"a","uplinkMbps":7"#, r#""method":"aes-128-gcm","password":"p","email":"a","uplinkMbps":7,"burstKiB":64"#, Applied),
-        ("quotaGiB", r#""method":"aes-128-gcm","password":"p","email":"a""#, r#""method":"aes-128-gcm","password":"p","email":"a","quotaGiB":7"#, Applied),
-        ("quotaResetDay", r#""method":"aes-128-gcm","password":"p","email":"a","quotaGiB":7"#, r#""method":"aes-128-gcm","password":"p","email":"a","quotaGiB":7,"quotaResetDay":7"#, Applied)]),
+        ("level", r#""method":"aes-128-gcm","password":"p""#, r#""method":"aes-128-gcm","password":"p","level":7"#, Applied)]),
+    ("shadowsocks settings.clients[]", r#"{OUT,"stats":{"store":"s"},"inbounds":[{"port":1,"protocol":"shadowsocks","settings":{"clients":[{"method":"aes-128-gcm","password":"p","email":"a"$}]}}]}"#, LIMITS),
     ("dokodemo-door settings", r#"{OUT,"inbounds":[{"port":1,"protocol":"tunnel","settings":{$}}]}"#, &[
         ("address", "", r#""address":"a""#, Applied),
         ("port", "", r#""port":7"#, Applied),
@@ -74,7 +74,7 @@ pub(super) const GROUPS: &[Group] = &[
         ("userLevel", "", r#""userLevel":7"#, Applied)]),
     ("accounts[]", r#"{OUT,"inbounds":[{"port":1,"protocol":"http","settings":{"accounts":[{$}]}}]}"#, &[
         ("user", r#""user":"a","pass":"b""#, r#""user":"c","pass":"b""#, Applied),
-        ("pass", r#""user":"a","pass":"b""#, r#""user":"a","pass":"c""#, Applied)]),
+        ("pass", r#""user":"a","pass":"b""#, r#""user":"a","pass":"cd""#, Applied)]),
     ("http settings", r#"{OUT,"inbounds":[{"port":1,"protocol":"http","settings":{$}}]}"#, &[
         ("accounts", "", r#""accounts":[{"user":"a","pass":"b"}]"#, Applied),
         ("allowTransparent", "", r#""allowTransparent":true"#, Applied),
@@ -90,14 +90,8 @@ pub(super) const GROUPS: &[Group] = &[
         ("email", r#""id":"ID""#, r#""id":"ID","email":"a@b""#, Applied),
         ("level", r#""id":"ID""#, r#""id":"ID","level":7"#, Applied),
         ("flow", r#""id":"ID""#, r#""id":"ID","flow":"xtls-rprx-vision""#, Applied),
-        ("testseed", r#""id":"ID""#, r#""id":"ID","testseed":[1,2,3,4]"#, Applied),
-        ("maxConnections", r#""id":"ID","email":"a""#, r#""id":"ID","email":"a","maxConnections":7"#, Applied),
-        ("maxIPs", r#""id":"ID","email":"a""#, r#""id":"ID","email":"a","maxIPs":7"#, Applied),
-        ("uplinkMbps", r#""id":"ID","email":"a""#, r#""id":"ID","email":"a","uplinkMbps":7"#, Applied),
-        ("downlinkMbps", r#""id":"ID","email":"a""#, r#""id":"ID","email":"a","downlinkMbps":7"#, Applied),
-        ("burstKiB", r#""id":"ID","email":"a","uplinkMbps":7"#, r#""id":"ID","email":"a","uplinkMbps":7,"burstKiB":64"#, Applied),
-        ("quotaGiB", r#""id":"ID","email":"a""#, r#""id":"ID","email":"a","quotaGiB":7"#, Applied),
-        ("quotaResetDay", r#""id":"ID","email":"a","quotaGiB":7"#, r#""id":"ID","email":"a","quotaGiB":7,"quotaResetDay":7"#, Applied)]),
+        ("testseed", r#""id":"ID""#, r#""id":"ID","testseed":[1,2,3,4]"#, Applied)]),
+    ("vless settings.clients[]", r#"{OUT,"stats":{"store":"s"},"inbounds":[{"port":1,"protocol":"vless","settings":{"decryption":"none","clients":[{"id":"ID","email":"a"$}]},"streamSettings":{"security":"tls","tlsSettings":{"certificates":[PEM]}}}]}"#, LIMITS),
     ("fallbacks[]", r#"{OUT,"inbounds":[{"port":1,"protocol":"vless","settings":{"decryption":"none","fallbacks":[{"dest":1},{$}]}}]}"#, &[
         ("name", r#""dest":80,"path":"/q""#, r#""dest":80,"path":"/q","name":"a""#, Applied),
         ("alpn", r#""dest":80,"path":"/q""#, r#""dest":80,"path":"/q","alpn":"h2""#, Applied),
@@ -116,12 +110,6 @@ pub(super) const GROUPS: &[Group] = &[
         ("email", r#""id":"ID""#, r#""id":"ID","email":"a@b""#, Applied),
         ("level", r#""id":"ID""#, r#""id":"ID","level":7"#, Applied),
         ("alterId", r#""id":"ID""#, r#""id":"ID","alterId":7"#, Named),
-        ("experiments", r#""id":"ID""#, r#""id":"ID","experiments":"NoTerminationSignal""#, Named),
-        ("maxConnections", r#""id":"ID","email":"a""#, r#""id":"ID","email":"a","maxConnections":7"#, Applied),
-        ("maxIPs", r#""id":"ID","email":"a""#, r#""id":"ID","email":"a","maxIPs":7"#, Applied),
-        ("uplinkMbps", r#""id":"ID","email":"a""#, r#""id":"ID","email":"a","uplinkMbps":7"#, Applied),
-        ("downlinkMbps", r#""id":"ID","email":"a""#, r#""id":"ID","email":"a","downlinkMbps":7"#, Applied),
-        ("burstKiB", r#""id":"ID","email":"a","uplinkMbps":7"#, r#""id":"ID","email":"a","uplinkMbps":7,"burstKiB":64"#, Applied),
-        ("quotaGiB", r#""id":"ID","email":"a""#, r#""id":"ID","email":"a","quotaGiB":7"#, Applied),
-        ("quotaResetDay", r#""id":"ID","email":"a","quotaGiB":7"#, r#""id":"ID","email":"a","quotaGiB":7,"quotaResetDay":7"#, Applied)]),
+        ("experiments", r#""id":"ID""#, r#""id":"ID","experiments":"NoTerminationSignal""#, Named)]),
+    ("vmess settings.clients[]", r#"{OUT,"stats":{"store":"s"},"inbounds":[{"port":1,"protocol":"vmess","settings":{"clients":[{"id":"ID","email":"a"$}]}}]}"#, LIMITS),
 ];

@@ -119,7 +119,7 @@ pub(super) const GROUPS: &[Group] = &[
         ("users", r#""address":"a","port":1"#, r#""address":"a","port":1,"users":[{"user":"a","pass":"b"}]"#, Applied)]),
     ("servers[].users[]", r#"{"outbounds":[{"protocol":"http","settings":{"servers":[{"address":"a","port":1,"users":[{$}]}]}}]}"#, &[
         ("user", r#""user":"a","pass":"b""#, r#""user":"c","pass":"b""#, Applied),
-        ("pass", r#""user":"a","pass":"b""#, r#""user":"a","pass":"c""#, Applied),
+        ("pass", r#""user":"a","pass":"b""#, r#""user":"a","pass":"cd""#, Applied),
         ("level", r#""user":"a","pass":"b""#, r#""user":"a","pass":"b","level":7"#, Named),
         ("email", r#""user":"a","pass":"b""#, r#""user":"a","pass":"b","email":"e""#, Read)]),
 ];

@@ -1,6 +1,7 @@
 //! Users and accounts.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use zeroize::Zeroize;
 
@@ -28,7 +29,7 @@ pub struct User<K = UserId> {
 
 object! {
     /// A user's name and password.
-    pub struct Account: "accounts[]" {
+    pub struct Account: "accounts[]", Debug by hand {
         /// The name.
         user: String = "user" | "username", required;
         /// The password.
@@ -37,6 +38,18 @@ object! {
     other {
         Accepted "level": "The key userLevel beside the accounts counts.";
         Accepted "email": "";
+    }
+}
+
+/// Shows how long the password is, and not the password.
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Account {{ user: {:?}, pass: {} bytes }}",
+            self.user,
+            self.pass.len()
+        )
     }
 }
 
@@ -110,4 +123,18 @@ pub(crate) fn distinct(users: impl Iterator<Item = Entry>, cx: &mut Cx<'_>) -> V
         User::new(id, (email, level, limits))
     };
     users.enumerate().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_does_not_show_a_password() {
+        let account = Account {
+            user: "ann".to_owned(),
+            pass: "secret".to_owned(),
+        };
+        assert_eq!(format!("{account:?}"), "Account { user: \"ann\", pass: 6 bytes }");
+    }
 }
