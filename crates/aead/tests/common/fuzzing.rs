@@ -77,7 +77,7 @@ fn table() -> Keys {
 }
 
 /// Ciphertext and tag by the independent library.
-fn reference(suite: Suite, key: &[u8], nonce: &[u8], aad: &[u8], plain: &[u8]) -> Vec<u8> {
+pub fn rustcrypto(suite: Suite, key: &[u8], nonce: &[u8], aad: &[u8], plain: &[u8]) -> Vec<u8> {
     fn run<C: AeadInOut + KeyInit>(key: &[u8], nonce: &[u8], aad: &[u8], plain: &[u8]) -> Vec<u8> {
         let mut out = plain.to_vec();
         let tag = C::new_from_slice(key)
@@ -140,10 +140,10 @@ fn message(bytes: &mut Bytes<'_>, index: usize, room: usize) -> Message {
     };
     if opens {
         // The ciphers are stream ciphers, so this makes the pattern the ciphertext.
-        text = reference(suite, &key, &nonce, &[], &text);
+        text = rustcrypto(suite, &key, &nonce, &[], &text);
         text.truncate(len);
     }
-    let sealed = reference(suite, &key, &nonce, &aad, &text);
+    let sealed = rustcrypto(suite, &key, &nonce, &aad, &text);
     let (mut input, output) = if opens { (sealed, text) } else { (text, sealed) };
     let mut message_nonce = nonce;
     if forged {

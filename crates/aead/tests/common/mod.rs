@@ -2,7 +2,6 @@
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, missing_docs)]
 
-pub mod messages;
 pub mod vectors;
 
 use sealway_aead::{Nonce, OpeningKey, SealingKey, Suite, Tag};
@@ -31,17 +30,19 @@ pub fn random_bytes(len: usize, seed: u64) -> Vec<u8> {
         .collect()
 }
 
-/// Seals in place; ciphertext and tag in one vector. Also checks that out of place gives the same: by then the key has been
-/// used, and may take another path than a fresh one.
+/// Seals in place; ciphertext and tag in one vector. Also checks that out of place gives the same, by this key and by a fresh
+/// one: they may take different paths.
 pub fn seal(suite: Suite, key: &[u8], nonce: &[u8], aad: &[u8], plaintext: &[u8]) -> Vec<u8> {
-    let key = SealingKey::new(suite, key).unwrap();
+    let [key, fresh] = [key; 2].map(|key| SealingKey::new(suite, key).unwrap());
     let nonce = || Nonce::assume_unique(suite, nonce).unwrap();
     let mut out = plaintext.to_vec();
     let tag = key.seal_in_place(nonce(), aad, &mut out).unwrap();
     out.extend_from_slice(tag.as_bytes());
-    let mut again = vec![0xa5; out.len()];
-    key.seal_to(nonce(), aad, plaintext, &mut again).unwrap();
-    assert_eq!(out, again);
+    for key in [key, fresh] {
+        let mut again = vec![0xa5; out.len()];
+        key.seal_to(nonce(), aad, plaintext, &mut again).unwrap();
+        assert_eq!(out, again);
+    }
     out
 }
 

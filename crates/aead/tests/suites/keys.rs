@@ -4,21 +4,15 @@
 use std::sync::Barrier;
 use std::thread;
 
-use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use sealway_aead::{Nonce, OpeningKey, SealingKey, Suite};
 
 use crate::common::random_bytes;
+use crate::fuzzing::rustcrypto;
 
 const SUITE: Suite = Suite::ChaCha20Poly1305;
 
 fn reference(key: &[u8], plain: &[u8]) -> Vec<u8> {
-    let mut out = plain.to_vec();
-    let cipher = chacha20poly1305::ChaCha20Poly1305::new_from_slice(key).unwrap();
-    let tag = cipher
-        .encrypt_inout_detached((&[5; 12]).into(), b"aad", out.as_mut_slice().into())
-        .unwrap();
-    out.extend_from_slice(&tag);
-    out
+    rustcrypto(SUITE, key, &[5; 12], b"aad", plain)
 }
 
 fn seal(key: &SealingKey, plain: &[u8]) -> Vec<u8> {

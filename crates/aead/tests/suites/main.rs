@@ -10,6 +10,7 @@ mod differential;
 mod fuzzing;
 mod keys;
 mod keystream;
+mod messages;
 mod properties;
 #[path = "../../../../fuzz/replay.rs"]
 #[allow(dead_code, unreachable_pub)]

@@ -15,13 +15,7 @@ fn any_offer() -> impl Strategy<Value = Offer> {
         .prop_map(|(suites, n, aes)| Offer::new(&suites[..n], aes).unwrap())
 }
 
-fn flip(bytes: &[u8], bit: usize) -> Vec<u8> {
-    let mut flipped = bytes.to_vec();
-    flipped[bit / 8] ^= 1 << (bit % 8);
-    flipped
-}
-
-/// Any single bit flipped anywhere: ciphertext, tag, AAD, nonce or key.
+/// Any single bit flipped anywhere: key, nonce, AAD, ciphertext or tag.
 #[test]
 fn every_single_bit_matters() {
     for suite in Suite::ALL {
@@ -30,40 +24,19 @@ fn every_single_bit_matters() {
             let nonce = random_bytes(suite.nonce_len(), 2);
             let aad = random_bytes(9, 3);
             let sealed = seal(suite, &key, &nonce, &aad, &random_bytes(len, 4));
-            assert!(open(suite, &key, &nonce, &aad, &sealed).is_some());
-            for bit in 0..sealed.len() * 8 {
-                assert_eq!(
-                    open(suite, &key, &nonce, &aad, &flip(&sealed, bit)),
-                    None,
-                    "{suite} sealed bit {bit}"
-                );
+            let parts = [&key, &nonce, &aad, &sealed].map(Vec::clone);
+            let opens = |[key, nonce, aad, sealed]: &[Vec<u8>; 4]| open(suite, key, nonce, aad, sealed).is_some();
+            assert!(opens(&parts));
+            for part in 0..parts.len() {
+                for bit in 0..parts[part].len() * 8 {
+                    let mut flipped = parts.clone();
+                    flipped[part][bit / 8] ^= 1 << (bit % 8);
+                    assert!(!opens(&flipped), "{suite} part {part} bit {bit}");
+                }
             }
-            for bit in 0..aad.len() * 8 {
-                assert_eq!(
-                    open(suite, &key, &nonce, &flip(&aad, bit), &sealed),
-                    None,
-                    "{suite} AAD bit {bit}"
-                );
+            for aad in [[&aad[..], &[0]].concat(), aad[1..].to_vec()] {
+                assert_eq!(open(suite, &key, &nonce, &aad, &sealed), None);
             }
-            for bit in 0..nonce.len() * 8 {
-                assert_eq!(
-                    open(suite, &key, &flip(&nonce, bit), &aad, &sealed),
-                    None,
-                    "{suite} nonce bit {bit}"
-                );
-            }
-            for bit in 0..key.len() * 8 {
-                assert_eq!(
-                    open(suite, &flip(&key, bit), &nonce, &aad, &sealed),
-                    None,
-                    "{suite} key bit {bit}"
-                );
-            }
-            assert_eq!(
-                open(suite, &key, &nonce, &[aad.as_slice(), &[0]].concat(), &sealed),
-                None
-            );
-            assert_eq!(open(suite, &key, &nonce, &aad[1..], &sealed), None);
         }
     }
 }

@@ -2,9 +2,8 @@
 //! call here reaches the C library underneath.
 
 use sealway_aead::Suite;
-use sealway_aead::batch::{Memory, Status};
 
-use crate::common::messages::{self, check, engines, layout, message, position};
+use crate::messages::{self, check, engines, layout, message};
 
 const SUITES: [Suite; 3] = [
     Suite::ChaCha20Poly1305,
@@ -48,39 +47,9 @@ fn what_is_forged_is_zeroed_and_nothing_else() {
         for in_place in [false, true] {
             let mut l = layout(&messages, in_place, |i| i);
             for &i in FORGED {
-                let starts = l.jobs[..i]
-                    .iter()
-                    .map(sealway_aead::batch::Job::input_len)
-                    .sum::<usize>();
-                let to = position(&messages, in_place, i);
-                let text = &mut if in_place { &mut l.dst } else { &mut l.src }[..];
-                let tag = if in_place { to } else { starts } + messages[i].plain.len();
-                text[tag] ^= 1;
-                l.want[to..to + messages[i].plain.len()].fill(0);
-                if in_place {
-                    l.want[tag] ^= 1;
-                }
+                l.forge(i, messages[i].plain.len(), in_place);
             }
-            let mut statuses = vec![Status::Failed; messages.len()];
-            let memory = if in_place {
-                Memory::InPlace(&mut l.dst)
-            } else {
-                Memory::Separate {
-                    src: &l.src,
-                    dst: &mut l.dst,
-                }
-            };
-            let report = engine.run(&l.keys, &l.jobs, memory, &l.aad, &mut statuses).unwrap();
-            assert_eq!(report.refused, FORGED.len());
-            for (i, status) in statuses.iter().enumerate() {
-                assert_eq!(
-                    *status == Status::Unauthentic,
-                    FORGED.contains(&i),
-                    "{} job {i}",
-                    engine.backend()
-                );
-            }
-            assert!(l.dst == l.want, "{} in place {in_place}", engine.backend());
+            l.check_refused(&mut engine, in_place, FORGED, "");
         }
     }
 }

@@ -67,44 +67,26 @@ fn limits_of_a_sealer() {
 fn hard_limits_of_a_sealer_only_ever_fall() {
     for suite in Suite::ALL {
         let raised = sealer_with(nonces(suite)).with_limits(hard(u64::MAX, u64::MAX));
-        assert_eq!(
-            raised.limits(),
-            Limits::of(suite).with_rekey(RekeyPolicy::NEVER),
-            "{suite}"
-        );
+        let own = Limits::of(suite).with_rekey(RekeyPolicy::NEVER);
+        assert_eq!(raised.limits(), own, "{suite}");
 
         let strict = sealer_with(nonces(suite).with_limits(hard(2, 100)));
-        assert_eq!(
-            strict.limits(),
-            hard(2, 100),
-            "{suite}: the sequence's own limit is kept"
-        );
+        assert_eq!(strict.limits(), hard(2, 100), "{suite}: that of the sequence is kept");
         let soft = RekeyPolicy { bytes: 1, messages: 1 };
         let mut strict = strict.with_limits(Limits::of(suite).with_rekey(soft));
         assert_eq!(strict.limits(), hard(2, 100).with_rekey(soft), "{suite}");
         for _ in 0..2 {
             assert!(strict.seal_in_place(b"", &mut []).unwrap().rekey, "{suite}");
         }
-        assert_eq!(
-            strict.seal_in_place(b"", &mut []).unwrap_err(),
-            Error::Exhausted,
-            "{suite}"
-        );
+        assert_eq!(strict.seal_in_place(b"", &mut []), Err(Error::Exhausted), "{suite}");
         let mut strict = strict.with_limits(hard(u64::MAX, u64::MAX));
-        assert_eq!(
-            strict.seal_in_place(b"", &mut []).unwrap_err(),
-            Error::Exhausted,
-            "{suite}"
-        );
+        assert_eq!(strict.seal_in_place(b"", &mut []), Err(Error::Exhausted), "{suite}");
 
         // Blocks: 2 + 1 for the first message, 1 + 1 would be one too many.
         let mut blocks = sealer_with(nonces(suite).with_limits(hard(9, 4))).with_limits(hard(9, 90));
         assert!(blocks.seal_in_place(b"", &mut [0; 32]).is_ok(), "{suite}");
-        assert_eq!(
-            blocks.seal_in_place(b"", &mut [0; 1]).unwrap_err(),
-            Error::Exhausted,
-            "{suite}"
-        );
+        let more = blocks.seal_in_place(b"", &mut [0; 1]);
+        assert_eq!(more, Err(Error::Exhausted), "{suite}");
         assert_eq!((blocks.messages(), blocks.bytes()), (1, 32), "{suite}");
     }
 }
@@ -136,11 +118,8 @@ fn an_opener_is_not_bound_by_hard_limits() {
         for number in 0..6 {
             let mut buffer = [number as u8; 50];
             let tag = sealer.seal_in_place(b"", &mut buffer).unwrap().tag;
-            assert_eq!(
-                opener.open_in_place(b"", &mut buffer, &tag).unwrap().number,
-                number,
-                "{suite}"
-            );
+            let opened = opener.open_in_place(b"", &mut buffer, &tag).unwrap();
+            assert_eq!(opened.number, number, "{suite}");
         }
     }
     // Past the suite's limit in messages. The sealing side starts there, because limits count from the start.
@@ -286,11 +265,8 @@ fn sealing_apart_is_sealing_in_place() {
             assert_eq!(opened, message, "{suite}");
         }
         let mut sealed = [5; 20];
-        assert_eq!(
-            apart.seal_to(b"aad", &[0; 4], &mut sealed),
-            Err(Error::Exhausted),
-            "{suite}"
-        );
+        let more = apart.seal_to(b"aad", &[0; 4], &mut sealed);
+        assert_eq!(more, Err(Error::Exhausted), "{suite}");
         assert_eq!(sealed, [5; 20], "{suite}");
     }
 }

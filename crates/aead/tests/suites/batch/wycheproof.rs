@@ -82,6 +82,14 @@ fn every_vector_through_every_backend() {
     for backend in Backend::available() {
         let mut engine = Engine::with_backend(backend);
         for step in [1, vectors.len()] {
+            let mut run = |jobs: &[Job], src: &[u8], len: usize| {
+                let (mut dst, mut statuses) = (vec![0xa5; len], vec![Status::Failed; jobs.len()]);
+                for (jobs, statuses) in jobs.chunks(step).zip(statuses.chunks_mut(step)) {
+                    let memory = Memory::Separate { src, dst: &mut dst };
+                    engine.run(&keys, jobs, memory, &aad, statuses).unwrap();
+                }
+                (dst, statuses)
+            };
             let jobs: Vec<Job> = vectors
                 .iter()
                 .enumerate()
@@ -96,15 +104,7 @@ fn every_vector_through_every_backend() {
                     .with_aad(range(aad_at[i], v.aad.len()))
                 })
                 .collect();
-            let mut out = vec![0xa5; plain.len()];
-            let mut statuses = vec![Status::Failed; vectors.len()];
-            for (jobs, statuses) in jobs.chunks(step).zip(statuses.chunks_mut(step)) {
-                let memory = Memory::Separate {
-                    src: &sealed,
-                    dst: &mut out,
-                };
-                engine.run(&keys, jobs, memory, &aad, statuses).unwrap();
-            }
+            let (out, statuses) = run(&jobs, &sealed, plain.len());
             for (i, v) in vectors.iter().enumerate() {
                 let got = &out[plain_at[i] as usize..][..v.plain.len()];
                 if v.valid {
@@ -125,14 +125,7 @@ fn every_vector_through_every_backend() {
                         .with_aad(range(aad_at[i], v.aad.len()))
                 })
                 .collect();
-            let mut out = vec![0xa5; sealed.len()];
-            for (jobs, statuses) in jobs.chunks(step).zip(statuses.chunks_mut(step)) {
-                let memory = Memory::Separate {
-                    src: &plain,
-                    dst: &mut out,
-                };
-                engine.run(&keys, jobs, memory, &aad, statuses).unwrap();
-            }
+            let (out, statuses) = run(&jobs, &plain, sealed.len());
             assert!(statuses.iter().all(|&status| status == Status::Done));
             for (i, v) in vectors.iter().enumerate().filter(|(_, v)| v.valid) {
                 let got = &out[sealed_at[i] as usize..][..v.sealed.len()];

@@ -1,46 +1,32 @@
 //! Messages sealed by an independent library, laid out in arenas with guards between them, and run as batches.
 
-use chacha20poly1305::aead::{AeadInOut, KeyInit};
-use sealway_aead::batch::{Backend, Engine, Job, Keys, Memory, Slot, Status};
+use sealway_aead::batch::{Backend, Engine, Job, Keys, Memory, Report, Slot, Status};
 use sealway_aead::{Nonce, Suite};
 
-use super::random_bytes;
+use crate::common::random_bytes;
+use crate::fuzzing::rustcrypto;
 
 /// Value of guard bytes around outputs.
-pub const GUARD: u8 = 0xc3;
+pub(crate) const GUARD: u8 = 0xc3;
 
 /// One message of a test batch.
-pub struct Message {
-    pub suite: Suite,
-    pub key: Vec<u8>,
-    pub nonce: Vec<u8>,
-    pub aad: Vec<u8>,
-    pub plain: Vec<u8>,
-    pub sealed: Vec<u8>,
-    pub opens: bool,
+pub(crate) struct Message {
+    pub(crate) suite: Suite,
+    pub(crate) key: Vec<u8>,
+    pub(crate) nonce: Vec<u8>,
+    pub(crate) aad: Vec<u8>,
+    pub(crate) plain: Vec<u8>,
+    pub(crate) sealed: Vec<u8>,
+    pub(crate) opens: bool,
 }
 
 /// A message sealed by an independent library.
-pub fn message(suite: Suite, len: usize, aad_len: usize, seed: u64, opens: bool) -> Message {
+pub(crate) fn message(suite: Suite, len: usize, aad_len: usize, seed: u64, opens: bool) -> Message {
     let key = random_bytes(suite.key_len(), seed ^ 0x1111);
     let nonce = random_bytes(suite.nonce_len(), seed ^ 0x2222);
     let aad = random_bytes(aad_len, seed ^ 0x3333);
     let plain = random_bytes(len, seed ^ 0x4444);
-    fn run<C: AeadInOut + KeyInit>(key: &[u8], nonce: &[u8], aad: &[u8], plain: &[u8]) -> Vec<u8> {
-        let mut out = plain.to_vec();
-        let tag = C::new_from_slice(key)
-            .unwrap()
-            .encrypt_inout_detached(nonce.try_into().unwrap(), aad, out.as_mut_slice().into())
-            .unwrap();
-        out.extend_from_slice(&tag);
-        out
-    }
-    let sealed = match suite {
-        Suite::Aes128Gcm => run::<aes_gcm::Aes128Gcm>(&key, &nonce, &aad, &plain),
-        Suite::Aes256Gcm => run::<aes_gcm::Aes256Gcm>(&key, &nonce, &aad, &plain),
-        Suite::ChaCha20Poly1305 => run::<chacha20poly1305::ChaCha20Poly1305>(&key, &nonce, &aad, &plain),
-        Suite::XChaCha20Poly1305 => run::<chacha20poly1305::XChaCha20Poly1305>(&key, &nonce, &aad, &plain),
-    };
+    let sealed = rustcrypto(suite, &key, &nonce, &aad, &plain);
     Message {
         suite,
         key,
@@ -53,17 +39,70 @@ pub fn message(suite: Suite, len: usize, aad_len: usize, seed: u64, opens: bool)
 }
 
 /// Messages laid out in arenas, with guards between them.
-pub struct Layout {
-    pub keys: Keys,
-    pub jobs: Vec<Job>,
-    pub src: Vec<u8>,
-    pub dst: Vec<u8>,
-    pub want: Vec<u8>,
-    pub aad: Vec<u8>,
+pub(crate) struct Layout {
+    pub(crate) keys: Keys,
+    pub(crate) jobs: Vec<Job>,
+    pub(crate) src: Vec<u8>,
+    pub(crate) dst: Vec<u8>,
+    pub(crate) want: Vec<u8>,
+    pub(crate) aad: Vec<u8>,
+}
+
+impl Layout {
+    /// Runs all jobs in one piece; gives what the engine reports, and what became of each job.
+    pub(crate) fn run(&mut self, engine: &mut Engine, in_place: bool) -> (Report, Vec<Status>) {
+        let mut statuses = vec![Status::Failed; self.jobs.len()];
+        let memory = match in_place {
+            true => Memory::InPlace(&mut self.dst),
+            false => Memory::Separate {
+                src: &self.src,
+                dst: &mut self.dst,
+            },
+        };
+        let report = engine.run(&self.keys, &self.jobs, memory, &self.aad, &mut statuses);
+        (report.unwrap(), statuses)
+    }
+
+    /// Runs all jobs: those of these numbers, and no others, are refused, and every byte is as it should be.
+    pub(crate) fn check_refused(
+        &mut self,
+        engine: &mut Engine,
+        in_place: bool,
+        refused: &[usize],
+        what: &str,
+    ) -> Report {
+        let (report, statuses) = self.run(engine, in_place);
+        let what = format!("{} in place {in_place} {what}", engine.backend());
+        assert_eq!(
+            (report.refused, report.done),
+            (refused.len(), self.jobs.len() - refused.len()),
+            "{what}"
+        );
+        for (i, status) in statuses.iter().enumerate() {
+            let want = match refused.contains(&i) {
+                true => Status::Unauthentic,
+                false => Status::Done,
+            };
+            assert_eq!(*status, want, "{what}: job {i}");
+        }
+        assert!(self.dst == self.want, "{what}");
+        report
+    }
+
+    /// Flips a bit in the tag of job `i`, which opens `len` bytes, and expects what comes of it.
+    pub(crate) fn forge(&mut self, i: usize, len: usize, in_place: bool) {
+        let (at, to) = (self.jobs[i].input_offset(), self.jobs[i].output_offset());
+        let text = if in_place { &mut self.dst } else { &mut self.src };
+        text[at + len] ^= 1;
+        self.want[to..to + len].fill(0);
+        if in_place {
+            self.want[to + len] ^= 1;
+        }
+    }
 }
 
 /// Lays messages out; message i starts `align(i)` bytes past a multiple of 64.
-pub fn layout(messages: &[Message], in_place: bool, align: impl Fn(usize) -> usize) -> Layout {
+pub(crate) fn layout(messages: &[Message], in_place: bool, align: impl Fn(usize) -> usize) -> Layout {
     let mut keys = Keys::with_slots(messages.len());
     let (mut src, mut dst, mut want, mut aad) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut jobs = Vec::with_capacity(messages.len());
@@ -121,18 +160,9 @@ pub fn layout(messages: &[Message], in_place: bool, align: impl Fn(usize) -> usi
 }
 
 /// Runs the batch in one piece and checks every byte of the output arena.
-pub fn check(engine: &mut Engine, messages: &[Message], in_place: bool, align: impl Fn(usize) -> usize) {
+pub(crate) fn check(engine: &mut Engine, messages: &[Message], in_place: bool, align: impl Fn(usize) -> usize) {
     let mut l = layout(messages, in_place, align);
-    let mut statuses = vec![Status::Failed; messages.len()];
-    let memory = if in_place {
-        Memory::InPlace(&mut l.dst)
-    } else {
-        Memory::Separate {
-            src: &l.src,
-            dst: &mut l.dst,
-        }
-    };
-    let report = engine.run(&l.keys, &l.jobs, memory, &l.aad, &mut statuses).unwrap();
+    let (report, statuses) = l.run(engine, in_place);
     assert_eq!((report.done, report.refused), (messages.len(), 0));
     assert!(report.cipher.used <= report.cipher.offered && report.mac.used <= report.mac.offered);
     assert!(statuses.iter().all(|&status| status == Status::Done));
@@ -146,16 +176,6 @@ pub fn check(engine: &mut Engine, messages: &[Message], in_place: bool, align: i
 }
 
 /// An engine for every backend.
-pub fn engines() -> Vec<Engine> {
+pub(crate) fn engines() -> Vec<Engine> {
     Backend::available().map(Engine::with_backend).collect()
-}
-
-/// Where the output of message `i` starts in the arena that [`layout`] made with alignment i.
-pub fn position(messages: &[Message], in_place: bool, i: usize) -> usize {
-    let start = |end: usize, k: usize| end.next_multiple_of(64) + k % 64 + 1;
-    let end = messages[..i].iter().enumerate().fold(0, |end, (k, m)| {
-        let room = if in_place || !m.opens { &m.sealed } else { &m.plain };
-        start(end, k) + room.len()
-    });
-    start(end, i)
 }
