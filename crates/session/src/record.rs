@@ -36,6 +36,14 @@ pub(crate) const CLOSE: u8 = 63;
 /// The bit of the first byte that changes with the key.
 const PHASE: u8 = 0x80;
 
+/// How far a direction is.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum State {
+    Open,
+    Closed,
+    Dead,
+}
+
 /// What a header says.
 #[derive(Clone, Copy)]
 struct Header {

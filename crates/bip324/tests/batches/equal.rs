@@ -5,6 +5,7 @@ use sealway_bip324::batch::{Backend, BatchOptions, BatchTransport, ConnectionId}
 use sealway_bip324::fschacha::{PacketNumber, RecvChain, SendChain};
 use sealway_bip324::{Awaiting, Error, Event, Kind, Options, PacketOpener, PacketSealer};
 
+use crate::both::small;
 use crate::common::{Numbers, pair};
 
 /// A connection to itself, in the batch and beside it.
@@ -83,16 +84,6 @@ fn open(batch: &mut BatchTransport, peers: &mut [Peer]) {
         peer.expected.remove(0);
     }
     assert_eq!(batch.poll_closed(), None);
-}
-
-fn small() -> BatchOptions {
-    {
-        let mut made = BatchOptions::default();
-        made.send_arena = 1 << 20;
-        made.receive_arena = 1 << 20;
-        made.contents_limit = 100_000;
-        made
-    }
 }
 
 /// A list of operations, drawn from numbers.

@@ -2,34 +2,19 @@
 
 use std::time::Duration;
 
-use sealway_bip324::batch::{BatchOptions, BatchTransport, ConnectionId, Due, FlushPolicy};
-use sealway_bip324::fschacha::{PacketNumber, RecvChain, SendChain};
+use sealway_bip324::batch::{BatchTransport, ConnectionId, Due, FlushPolicy};
+use sealway_bip324::fschacha::PacketNumber;
 use sealway_bip324::{Awaiting, Error, Fault, Kind, PacketSealer};
 
-fn small() -> BatchOptions {
-    {
-        let mut made = BatchOptions::default();
-        made.send_arena = 1 << 20;
-        made.receive_arena = 1 << 20;
-        made.contents_limit = 100_000;
-        made
-    }
-}
+use crate::both::{chains, small, small_but};
 
-fn keys(n: u8) -> ([u8; 32], [u8; 32]) {
-    ([n; 32], [!n; 32])
-}
-
-fn add(batch: &mut BatchTransport, n: u8) -> ConnectionId {
-    let (lengths, contents) = keys(n);
-    let send = SendChain::new(&lengths, &contents).unwrap();
-    let recv = RecvChain::new(&lengths, &contents).unwrap();
+fn add(batch: &mut BatchTransport, n: usize) -> ConnectionId {
+    let (send, recv) = chains(n);
     batch.add(send, recv, &[]).unwrap()
 }
 
-fn sealer(n: u8) -> PacketSealer {
-    let (lengths, contents) = keys(n);
-    PacketSealer::new(SendChain::new(&lengths, &contents).unwrap())
+fn sealer(n: usize) -> PacketSealer {
+    PacketSealer::new(chains(n).0)
 }
 
 fn packet(sealer: &mut PacketSealer, contents: &[u8]) -> Vec<u8> {
@@ -207,12 +192,7 @@ fn when_a_batch_is_due() {
         bytes: 1000,
         delay: Duration::from_micros(50),
     };
-    let mut batch = BatchTransport::new({
-        let mut made = small();
-        made.flush = flush;
-        made
-    })
-    .unwrap();
+    let mut batch = BatchTransport::new(small_but(|made| made.flush = flush)).unwrap();
     let id = add(&mut batch, 1);
     let at = Duration::from_micros;
     let none = Due::default();
@@ -255,19 +235,13 @@ fn when_a_batch_is_due() {
 
 #[test]
 fn ids_are_not_taken_for_one_another() {
-    let mut options = small();
-    options.connections_limit = 40;
-    let mut batch = BatchTransport::new(options).unwrap();
+    let mut batch = BatchTransport::new(small_but(|made| made.connections_limit = 40)).unwrap();
     let ids: Vec<_> = (0..40).map(|n| add(&mut batch, n)).collect();
-    let (lengths, contents) = keys(99);
-    let send = SendChain::new(&lengths, &contents).unwrap();
-    let recv = RecvChain::new(&lengths, &contents).unwrap();
+    let (send, recv) = chains(99);
     assert_eq!(batch.add(send, recv, &[]), Err(Error::TooManyConnections { limit: 40 }));
     for &id in &ids {
         batch.submit(id, Kind::Genuine, b"hello").unwrap();
-        batch
-            .receive(id, &packet(&mut sealer(id.index() as u8), b"hello"))
-            .unwrap();
+        batch.receive(id, &packet(&mut sealer(id.index()), b"hello")).unwrap();
     }
     // Removed with jobs waiting: not sent any more, and what came is still delivered.
     assert!(batch.remove(ids[7]));
@@ -295,27 +269,10 @@ fn ids_are_not_taken_for_one_another() {
 #[test]
 fn options_that_cannot_work() {
     let wrong = [
-        {
-            let mut made = small();
-            made.send_arena = 83;
-            made
-        },
-        {
-            let mut made = small();
-            made.receive_arena = 100_000;
-            made
-        },
-        {
-            let mut made = small();
-            made.receive_arena = 1 << 33;
-            made
-        },
-        {
-            let mut made = small();
-            made.contents_limit = 1 << 24;
-            made.receive_arena = 1 << 25;
-            made
-        },
+        small_but(|made| made.send_arena = 83),
+        small_but(|made| made.receive_arena = 100_000),
+        small_but(|made| made.receive_arena = 1 << 33),
+        small_but(|made| (made.contents_limit, made.receive_arena) = (1 << 24, 1 << 25)),
     ];
     for options in wrong {
         let error = BatchTransport::new(options.clone()).map(|_| ()).unwrap_err();

@@ -32,6 +32,21 @@ pub fn chains(n: usize) -> (SendChain, RecvChain) {
     (SendChain::new(&lengths, &contents).unwrap(), recv)
 }
 
+/// Options of a small transport.
+pub fn small() -> BatchOptions {
+    small_but(|_| {})
+}
+
+/// The same, but for what is set.
+pub fn small_but(set: impl FnOnce(&mut BatchOptions)) -> BatchOptions {
+    let mut made = BatchOptions::default();
+    made.send_arena = 1 << 20;
+    made.receive_arena = 1 << 20;
+    made.contents_limit = 100_000;
+    set(&mut made);
+    made
+}
+
 /// A transport whose connections hear themselves, and beside each the sealer that says what is right.
 pub struct Both {
     pub batch: BatchTransport,
@@ -42,14 +57,7 @@ pub struct Both {
 
 impl Both {
     pub fn new(peers: usize) -> Self {
-        let mut batch = BatchTransport::new({
-            let mut made = BatchOptions::default();
-            made.send_arena = 1 << 20;
-            made.receive_arena = 2 << 20;
-            made.contents_limit = 100_000;
-            made
-        })
-        .unwrap();
+        let mut batch = BatchTransport::new(small_but(|made| made.receive_arena = 2 << 20)).unwrap();
         let add = |n| {
             let (send, recv) = chains(n);
             batch.add(send, recv, &[]).unwrap()

@@ -56,6 +56,13 @@ pub fn session_keys() -> SessionKeys {
         .unwrap()
 }
 
+/// The options, but for what is set.
+pub fn options(set: impl FnOnce(&mut Options)) -> Options {
+    let mut made = Options::default();
+    set(&mut made);
+    made
+}
+
 pub fn connection(role: Role, options: Options) -> Connection {
     match role {
         Role::Initiator => Connection::initiator(Magic::MAINNET, key(role), options),

@@ -5,7 +5,7 @@ use sealway_bip324::{
     Awaiting, CONTENTS_MAX, Connection, Error, Event, Kind, Magic, Options, PacketSealer, Role, V1_PREFIX_LEN,
 };
 
-use crate::common::{connection, events, key, output, pair, pump, session_keys};
+use crate::common::{connection, events, key, options, output, pair, pump, session_keys};
 
 fn responder() -> Connection {
     connection(Role::Responder, Options::default())
@@ -101,16 +101,11 @@ fn v1_of_another_network_is_refused() {
 #[test]
 fn garbage_of_any_length() {
     for (a, b) in [(0, 0), (1, 0), (0, 1), (15, 16), (17, 4094), (4095, 4095)] {
-        let garbage = |len: usize| {
-            let mut made = Options::default();
-            made.garbage = (0..len).map(|n| n as u8).collect();
-            made
-        };
+        let garbage = |len: usize| options(|made| made.garbage = (0..len).map(|n| n as u8).collect());
         let (a, b) = pair(garbage(a), garbage(b));
         assert_eq!(a.session_id(), b.session_id());
     }
-    let mut options = Options::default();
-    options.garbage = vec![0; 4096];
+    let options = options(|made| made.garbage = vec![0; 4096]);
     let refused = Connection::initiator(Magic::MAINNET, key(Role::Initiator), options.clone());
     assert_eq!(refused.unwrap_err(), Error::GarbageTooLong { got: 4096 });
     let refused = Connection::responder(Magic::MAINNET, key(Role::Responder), options);
@@ -201,11 +196,11 @@ fn the_first_packet_of_any_kind_carries_the_garbage() {
 #[test]
 fn decoys_and_contents_around_the_version_packet() {
     let options = |n: usize| {
-        let mut made = Options::default();
-        made.garbage = vec![9; 3 * n];
-        made.decoys = (0..n).map(|len| vec![0; 40 * len]).collect();
-        made.version = vec![7; 1000 * n];
-        made
+        options(|made| {
+            made.garbage = vec![9; 3 * n];
+            made.decoys = (0..n).map(|len| vec![0; 40 * len]).collect();
+            made.version = vec![7; 1000 * n];
+        })
     };
     let mut a = connection(Role::Initiator, options(2));
     let mut b = connection(Role::Responder, options(0));
@@ -257,21 +252,9 @@ fn when_another_try_in_v1_is_worth_it() {
 #[test]
 fn options_that_do_not_fit() {
     for wrong in [
-        {
-            let mut made = Options::default();
-            made.contents_limit = CONTENTS_MAX + 1;
-            made
-        },
-        {
-            let mut made = Options::default();
-            made.decoys = vec![Vec::new(), vec![0; CONTENTS_MAX + 1]];
-            made
-        },
-        {
-            let mut made = Options::default();
-            made.version = vec![0; CONTENTS_MAX + 1];
-            made
-        },
+        options(|made| made.contents_limit = CONTENTS_MAX + 1),
+        options(|made| made.decoys = vec![Vec::new(), vec![0; CONTENTS_MAX + 1]]),
+        options(|made| made.version = vec![0; CONTENTS_MAX + 1]),
     ] {
         let refused = Connection::initiator(Magic::MAINNET, key(Role::Initiator), wrong);
         assert!(matches!(refused, Err(Error::ContentsTooLong { .. })));

@@ -3,7 +3,7 @@
 use sealway_bip324::decoy::{DECOYS_PER_MOMENT, DecoyPolicy, Moment, Shaper};
 use sealway_bip324::{Awaiting, CONTENTS_MAX, Connection, DEFAULT_CONTENTS_LIMIT, Error, Event, Options, Role};
 
-use crate::common::{self, connection, events, messages, output, pair, pump};
+use crate::common::{self, connection, events, messages, options, output, pair, pump};
 
 fn plain() -> (Connection, Connection) {
     pair(Options::default(), Options::default())
@@ -13,9 +13,8 @@ fn plain() -> (Connection, Connection) {
 fn contents_above_the_limit_end_the_connection_at_the_length() {
     assert_eq!(DEFAULT_CONTENTS_LIMIT, 4_000_013);
     for limit in [0, 9, DEFAULT_CONTENTS_LIMIT, CONTENTS_MAX] {
-        let mut options = Options::default();
-        options.contents_limit = limit;
-        let (mut a, mut b) = pair(Options::default(), options);
+        let limited = options(|made| made.contents_limit = limit);
+        let (mut a, mut b) = pair(Options::default(), limited);
         let contents = vec![1; limit.min(CONTENTS_MAX - 1) + 1];
         a.send(&contents[..limit.min(contents.len())]).unwrap();
         pump(&mut a, &mut b);
@@ -120,9 +119,8 @@ fn large_messages_wait_for_the_caller() {
 
 #[test]
 fn output_waits_for_the_peer() {
-    let mut options = Options::default();
-    options.output_limit = 1000;
-    let (mut a, mut b) = pair(options, Options::default());
+    let limited = options(|made| made.output_limit = 1000);
+    let (mut a, mut b) = pair(limited, Options::default());
     let mut sent = 0;
     let full = loop {
         match a.send(&[7; 100]) {
@@ -246,13 +244,7 @@ fn progress_says_what_is_missing() {
 /// The smallest limits there are: everything goes through, one thing at a time.
 #[test]
 fn limits_of_nothing_let_one_through() {
-    let none = || {
-        let mut made = Options::default();
-        made.output_limit = 0;
-        made.event_limit = 0;
-        made.event_bytes_limit = 0;
-        made
-    };
+    let none = || options(|made| (made.output_limit, made.event_limit, made.event_bytes_limit) = (0, 0, 0));
     let mut a = connection(Role::Initiator, none());
     let mut b = connection(Role::Responder, none());
     pump(&mut a, &mut b);

@@ -4,20 +4,18 @@ use sealway_bip324::message::{Message, v1};
 use sealway_bip324::stream::{Incoming, Next, V1Messages};
 use sealway_bip324::{Connection, Event, Magic, Options, Role};
 
-use crate::common::{Numbers, connection, events, output};
+use crate::common::{self, Numbers, connection, events, output};
 
 fn options(role: Role) -> Options {
     let garbage = match role {
         Role::Initiator => 40,
         Role::Responder => 21,
     };
-    {
-        let mut made = Options::default();
+    common::options(|made| {
         made.garbage = (0..garbage).collect();
         made.decoys = vec![Vec::new(), vec![1; 33]];
         made.version = b"some version".to_vec();
-        made
-    }
+    })
 }
 
 /// What each role sends: the handshake, then messages and decoys over a change of keys, then one packet cut short.

@@ -72,7 +72,6 @@ impl Engine {
         let mut run = Run::default();
         let mut next = 0;
         let mut done = 0;
-        let mut stopped = None;
         while next < jobs.len() {
             let src = match &memory {
                 Memory::Separate { src, .. } => src,
@@ -82,7 +81,7 @@ impl Engine {
                 Ok(true) => continue,
                 Ok(false) => {}
                 Err(error) => {
-                    stopped = Some(error);
+                    run.stopped = Some(error);
                     break;
                 }
             }
@@ -95,20 +94,7 @@ impl Engine {
                 }
             }
         }
-        while !run.flights.is_empty() {
-            match self.arrive(&mut run, jobs, out(&mut memory), statuses) {
-                Ok(count) => done += count,
-                Err(error) => {
-                    stopped = Some(stopped.unwrap_or(error));
-                    break;
-                }
-            }
-        }
-        let report = self.drop_run(run);
-        match stopped {
-            Some(error) => Err(Stopped { done, error }),
-            None => Ok(report),
-        }
+        self.land(run, jobs, out(&mut memory), statuses, done)
     }
 
     /// Hands jobs to the device and does not wait for them, as long as the ring has room; then it waits for the first of
@@ -174,6 +160,18 @@ impl Engine {
             }
             done = kept.jobs.end;
         }
+        self.land(run, jobs, dst, statuses, done)
+    }
+
+    /// Waits for all that is under way, after so many complete jobs.
+    fn land(
+        &mut self,
+        mut run: Run,
+        jobs: &[Job],
+        dst: &mut [u8],
+        statuses: &mut [Status],
+        mut done: usize,
+    ) -> Result<Report, Stopped> {
         let mut stopped = run.stopped.take();
         while !run.flights.is_empty() {
             match self.arrive(&mut run, jobs, dst, statuses) {

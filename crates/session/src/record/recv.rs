@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use sealway_aead::{NonceSequence, Opener, OpeningKey, Tag};
 
-use super::{CLOSE, Epochs, HEADER_LEN, Header, OVERHEAD, TAG_LEN};
+use super::{CLOSE, Epochs, HEADER_LEN, Header, OVERHEAD, State, TAG_LEN};
 use crate::Error;
 use crate::refusal::Refusal;
 
@@ -21,13 +21,6 @@ pub struct RecvHalf {
     records: u64,
     bytes: u64,
     state: State,
-}
-
-#[derive(Clone, Copy, Eq, PartialEq)]
-enum State {
-    Open,
-    Closed,
-    Dead,
 }
 
 /// What a record was.

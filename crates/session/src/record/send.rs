@@ -4,7 +4,7 @@ use std::fmt;
 
 use sealway_aead::{NonceSequence, RekeyPolicy, Sealer, SealingKey};
 
-use super::{CLOSE, Epochs, HEADER_LEN, Header, MAX_KIND, MAX_PAYLOAD, OVERHEAD, TAG_LEN};
+use super::{CLOSE, Epochs, HEADER_LEN, Header, MAX_KIND, MAX_PAYLOAD, OVERHEAD, State, TAG_LEN};
 use crate::Error;
 
 /// Seals records of one direction, in the order in which they must be sent.
@@ -19,13 +19,6 @@ pub struct SendHalf {
     records: u64,
     bytes: u64,
     state: State,
-}
-
-#[derive(Clone, Copy, Eq, PartialEq)]
-enum State {
-    Open,
-    Closed,
-    Dead,
 }
 
 impl SendHalf {

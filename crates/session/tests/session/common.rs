@@ -88,13 +88,9 @@ pub(crate) fn drive(
         };
         let Some(flight) = from.write() else { break };
         let flight = filter(number, flight);
-        match to.read(&flight) {
-            Ok(used) if used == flight.len() || to.is_done() => {}
-            Ok(_) => {}
-            Err(error) => {
-                *result = Err(error);
-                break;
-            }
+        if let Err(error) = to.read(&flight) {
+            *result = Err(error);
+            break;
         }
     }
     (here, there)
