@@ -28,17 +28,12 @@ pub fn vless_request(target: SocketAddr) -> Vec<u8> {
     let IpAddr::V4(ip) = target.ip() else {
         panic!("an IPv4 address");
     };
-    let digits: Vec<u8> = ID.bytes().filter(|&byte| byte != b'-').collect();
-    let id = digits
-        .chunks(2)
-        .map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap());
-    let mut request = vec![0];
-    request.extend(id);
-    request.extend_from_slice(&[0, 1]);
-    request.extend_from_slice(&target.port().to_be_bytes());
-    request.push(1);
-    request.extend_from_slice(&ip.octets());
-    request
+    vless_header(&[&[1][..], &ip.octets()].concat(), target.port())
+}
+
+/// The same to an address as it stands on the wire.
+pub fn vless_header(address: &[u8], port: u16) -> Vec<u8> {
+    [&[0][..], &id().as_bytes()[..], &[0, 1], &port.to_be_bytes(), address].concat()
 }
 
 pub fn loopback() -> Address {
@@ -178,6 +173,50 @@ pub fn server_settings(protocol: InboundProtocol, transport: ServerTransport) ->
         outbounds: vec![freedom()],
         ..Settings::default()
     }
+}
+
+/// The level of everybody.
+pub fn everybody(level: Level) -> Vec<(u32, Level)> {
+    vec![(0, level)]
+}
+
+/// The same, with no more time than this for a handshake.
+pub fn handshake_within(handshake: Duration) -> Vec<(u32, Level)> {
+    everybody(Level {
+        handshake,
+        ..Level::default()
+    })
+}
+
+/// The same, with these timeouts.
+pub fn with_timeouts(timeouts: Timeouts) -> Vec<(u32, Level)> {
+    everybody(Level {
+        timeouts,
+        ..Level::default()
+    })
+}
+
+/// The same, which counts their bytes.
+pub fn counting() -> Vec<(u32, Level)> {
+    let level = Level {
+        count_uplink: true,
+        count_downlink: true,
+        ..Level::default()
+    };
+    everybody(level)
+}
+
+/// A server of VLESS that counts everything.
+pub fn counting_settings() -> Settings {
+    let mut settings = server_settings(vless(), ServerTransport::default());
+    settings.counters = SystemCounters {
+        inbound_uplink: true,
+        inbound_downlink: true,
+        outbound_uplink: true,
+        outbound_downlink: true,
+    };
+    settings.levels = counting();
+    settings
 }
 
 /// A door to `target` whose connections go out here.

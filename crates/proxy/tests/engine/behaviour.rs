@@ -24,22 +24,7 @@ async fn client(target: SocketAddr, protocol: OutboundProtocol, transport: Clien
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_byte_is_counted_also_when_the_kernel_moves_it() {
     let target = target().await;
-    let mut settings = server_settings(vless(), ServerTransport::default());
-    settings.counters = SystemCounters {
-        inbound_uplink: true,
-        inbound_downlink: true,
-        outbound_uplink: true,
-        outbound_downlink: true,
-    };
-    settings.levels = vec![(
-        0,
-        Level {
-            count_uplink: true,
-            count_downlink: true,
-            ..Level::default()
-        },
-    )];
-    let server = start(settings).await;
+    let server = start(counting_settings()).await;
     let client = client(target, vless_out(at(&server, "in")), ClientTransport::default()).await;
     let (up, down) = (5 << 20, 7 << 20);
     let stream = TcpStream::connect(at(&client, "door")).await.unwrap();

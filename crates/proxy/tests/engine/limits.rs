@@ -73,13 +73,7 @@ async fn dribbling_does_not_win_time() {
     ];
     for (name, protocol, transport, bytes) in cases {
         let mut settings = server_settings(protocol, transport);
-        settings.levels = vec![(
-            0,
-            Level {
-                handshake: Duration::from_millis(300),
-                ..Level::default()
-            },
-        )];
+        settings.levels = handshake_within(Duration::from_millis(300));
         let server = start(settings).await;
         let stream = TcpStream::connect(at(&server, "in")).await.unwrap();
         stream.set_nodelay(true).unwrap();
@@ -113,13 +107,7 @@ async fn dribbling_does_not_win_time() {
 async fn between(timeouts: Timeouts) -> (Server, TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut settings = door_settings(listener.local_addr().unwrap(), freedom());
-    settings.levels = vec![(
-        0,
-        Level {
-            timeouts,
-            ..Level::default()
-        },
-    )];
+    settings.levels = with_timeouts(timeouts);
     let server = start(settings).await;
     let near = TcpStream::connect(at(&server, "door")).await.unwrap();
     let (far, _) = within("accept", listener.accept()).await.unwrap();

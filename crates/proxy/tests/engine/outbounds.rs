@@ -143,11 +143,6 @@ async fn logged(log: &Path, part: &str) -> String {
     within(part, found).await
 }
 
-/// The header of VLESS for a stream to an address as it stands on the wire.
-fn vless_header(address: &[u8], port: u16) -> Vec<u8> {
-    [&[0][..], &id().as_bytes()[..], &[0, 1], &port.to_be_bytes(), address].concat()
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_remote_clients_may_not_reach_leads_nowhere() {
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
@@ -297,8 +292,7 @@ async fn the_access_log_says_who_went_where_and_why() {
         assert_eq!(rest_of_line, format!(" from {from} {rest}"));
     };
     let mut stream = TcpStream::connect(at(&server, "in")).await.unwrap();
-    let header = vless_header(&[1, 127, 0, 0, 1], target.port());
-    stream.write_all(&header).await.unwrap();
+    stream.write_all(&vless_request(target)).await.unwrap();
     let rest = format!("accepted tcp:{target} [in >> direct] email: user@example");
     ends(&logged(&log, "[in >>").await, stream.local_addr().unwrap(), &rest);
     let stream = TcpStream::connect(at(&server, "door")).await.unwrap();
@@ -313,26 +307,10 @@ async fn the_access_log_says_who_went_where_and_why() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bytes_are_counted_while_the_connection_is_open() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut settings = server_settings(vless(), ServerTransport::default());
-    settings.counters = SystemCounters {
-        inbound_uplink: true,
-        inbound_downlink: true,
-        outbound_uplink: true,
-        outbound_downlink: true,
-    };
-    settings.levels = vec![(
-        0,
-        Level {
-            count_uplink: true,
-            count_downlink: true,
-            ..Level::default()
-        },
-    )];
-    let server = start(settings).await;
+    let server = start(counting_settings()).await;
     let mut near = TcpStream::connect(at(&server, "in")).await.unwrap();
-    near.write_all(&vless_header(&[1, 127, 0, 0, 1], listener.local_addr().unwrap().port()))
-        .await
-        .unwrap();
+    let request = vless_request(listener.local_addr().unwrap());
+    near.write_all(&request).await.unwrap();
     let (mut far, _) = within("accept", listener.accept()).await.unwrap();
     let (count, headers) = (4 << 20, (1 + 16 + 1 + 1 + 2 + 1 + 4, 2));
     // Large enough for the kernel to move them.

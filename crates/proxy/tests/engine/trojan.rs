@@ -370,12 +370,7 @@ async fn datagrams_do_not_reach_private_targets() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn datagrams_are_counted_for_their_user() {
     let mut settings = server_settings(trojan(), ServerTransport::default());
-    let level = Level {
-        count_uplink: true,
-        count_downlink: true,
-        ..Level::default()
-    };
-    settings.levels = vec![(0, level)];
+    settings.levels = counting();
     let server = start(settings).await;
     let (one, two) = (udp_target().await, udp_target().await);
     let mut association = Association::new(&server).await;

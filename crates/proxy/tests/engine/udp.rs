@@ -188,13 +188,7 @@ async fn a_session_of_a_door_ends_when_nothing_moves() {
         idle: Duration::from_millis(200),
         ..Timeouts::default()
     };
-    settings.levels = vec![(
-        0,
-        Level {
-            timeouts,
-            ..Level::default()
-        },
-    )];
+    settings.levels = with_timeouts(timeouts);
     let server = start(settings).await;
     let client = udp_to(udp_at(&server, "door")).await;
     // A new session has a new socket, and so another port.
@@ -240,14 +234,11 @@ async fn datagrams_of_local_clients_are_counted() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_association_whose_client_has_vanished_ends() {
     let mut settings = server_settings(socks(), ServerTransport::default());
-    let level = Level {
-        timeouts: Timeouts {
-            idle: Duration::from_millis(1500),
-            ..Timeouts::default()
-        },
-        ..Level::default()
+    let timeouts = Timeouts {
+        idle: Duration::from_millis(1500),
+        ..Timeouts::default()
     };
-    settings.levels = vec![(0, level)];
+    settings.levels = with_timeouts(timeouts);
     let server = start(settings).await;
     // A target that goes on talking.
     let target = UdpSocket::bind("127.0.0.1:0").await.unwrap();

@@ -334,12 +334,7 @@ async fn datagrams_are_counted_and_guarded() {
     let target = udp_target().await;
     for (session, method) in [(15, Method::Aes256Gcm), (16, Method::Blake3Aes256Gcm)] {
         let mut settings = server_settings(shadowsocks(method, true), ServerTransport::default());
-        let level = Level {
-            count_uplink: true,
-            count_downlink: true,
-            ..Level::default()
-        };
-        settings.levels = vec![(0, level)];
+        settings.levels = counting();
         let guarded = Settings {
             inbounds: settings.inbounds.clone(),
             outbounds: vec![outbound(

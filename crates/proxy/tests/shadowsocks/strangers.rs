@@ -133,11 +133,7 @@ async fn dribbling_does_not_win_time() {
     let target = counting_target().await;
     for method in [Method::Aes256Gcm, Method::Blake3Aes256Gcm] {
         let mut settings = server_settings(shadowsocks(method, false), ServerTransport::default());
-        let level = Level {
-            handshake: Duration::from_millis(300),
-            ..Level::default()
-        };
-        settings.levels = vec![(0, level)];
+        settings.levels = handshake_within(Duration::from_millis(300));
         let server = start(settings).await;
         let asked = ask(shadowsocks_chain(method, false), target, b"hello", 201, now(0));
         for len in [0, 1, 40, method.salt_len() + 30] {

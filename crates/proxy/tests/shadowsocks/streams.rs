@@ -148,12 +148,7 @@ async fn users_are_counted() {
     let target = counting_target().await;
     for method in [Method::Aes256Gcm, Method::Blake3Aes256Gcm] {
         let mut settings = server_settings(shadowsocks(method, true), ServerTransport::default());
-        let level = Level {
-            count_uplink: true,
-            count_downlink: true,
-            ..Level::default()
-        };
-        settings.levels = vec![(0, level)];
+        settings.levels = counting();
         let server = start(settings).await;
         let asked = ask(shadowsocks_chain(method, true), target, &[7; 1000], 90, now(0));
         let mut stream = TcpStream::connect(at(&server, "in")).await.unwrap();

@@ -45,13 +45,7 @@ async fn the_end_of_one_direction_leaves_the_other() {
 async fn closed_after(timeouts: Timeouts, half_close: bool) -> Duration {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut settings = door_settings(listener.local_addr().unwrap(), freedom());
-    settings.levels.push((
-        0,
-        Level {
-            timeouts,
-            ..Level::default()
-        },
-    ));
+    settings.levels = with_timeouts(timeouts);
     let server = start(settings).await;
     let mut near = TcpStream::connect(at(&server, "door")).await.unwrap();
     let (mut far, _) = listener.accept().await.unwrap();

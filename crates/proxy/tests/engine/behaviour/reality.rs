@@ -43,11 +43,7 @@ async fn server(reality: ServerReality) -> Server {
         ..ServerTransport::default()
     };
     let mut settings = server_settings(vless(), transport);
-    let level = Level {
-        handshake: Duration::from_secs(2),
-        ..Level::default()
-    };
-    settings.levels = vec![(0, level)];
+    settings.levels = handshake_within(Duration::from_secs(2));
     start(settings).await
 }
 
