@@ -6,25 +6,13 @@
 
 mod common;
 
-use common::{Ran, sealway};
+use common::{run, words};
 use serde_json::Value;
 
 #[test]
 fn files_are_sent_verified_and_counted() {
-    let ran: Ran = sealway(&[
-        "lab",
-        "files",
-        "--quick",
-        "--peers",
-        "https-post",
-        "--json",
-        "-",
-        "--no-progress",
-    ])
-    .output()
-    .unwrap()
-    .into();
-    assert_eq!(ran.code, 0, "{ran:?}");
+    let ran = run(&words("lab files --quick --peers https-post --json - --no-progress"));
+    ran.says(0, &["One file of 67.1 MB sent, in memory"]);
     let result: Value = serde_json::from_str(&ran.stdout).unwrap();
     let rows = result["results"].as_array().unwrap();
     for (shape, metric) in [
@@ -45,30 +33,12 @@ fn files_are_sent_verified_and_counted() {
     }
     assert!(rows.iter().all(|row| row["case"]["place"] == "memory"));
     let ours = |row: &Value| row["subject"] == "sealway" && row["case"]["shape"] == "file" && row["verified"] == "full";
-    assert!(
-        rows.iter().any(ours),
-        "our own commands did not run: {:?}",
-        result["warnings"]
-    );
-    assert!(ran.stderr.contains("One file of 67.1 MB sent, in memory"), "{ran:?}");
+    let warnings = &result["warnings"];
+    assert!(rows.iter().any(ours), "our own commands did not run: {warnings}");
 }
 
 #[test]
 fn one_end_of_a_post_says_what_is_wrong() {
-    let ran: Ran = sealway(&[
-        "lab",
-        "https-post",
-        "send",
-        "--to",
-        "127.0.0.1:9",
-        "--cert",
-        "/nowhere",
-        "--file",
-        "/nowhere",
-    ])
-    .output()
-    .unwrap()
-    .into();
-    assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.stderr.contains("error: "), "{ran:?}");
+    let line = "lab https-post send --to 127.0.0.1:9 --cert /nowhere --file /nowhere";
+    run(&words(line)).says(1, &["error: "]);
 }

@@ -5,27 +5,14 @@
 
 mod common;
 
-use common::{Ran, sealway};
+use common::{run, words};
 use serde_json::Value;
 
 /// Runs a workload on two stacks without peers; its result. With more of them a busy machine would have windows that hold nothing.
 fn measured(workload: &str) -> Value {
-    let arguments = [
-        "lab",
-        workload,
-        "--quick",
-        "--peers",
-        "none",
-        "--stack",
-        "vless-tcp,vless-tcp-tls",
-        "--budget",
-        "20s",
-        "--json",
-        "-",
-    ];
-    let ran: Ran = sealway(&arguments).output().unwrap().into();
-    assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.stderr.contains("loopback"), "{ran:?}");
+    let line = format!("lab {workload} --quick --peers none --stack vless-tcp,vless-tcp-tls --budget 20s --json -");
+    let ran = run(&words(&line));
+    ran.says(0, &["loopback"]);
     serde_json::from_str(&ran.stdout).unwrap()
 }
 

@@ -2,19 +2,16 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use sealway_bip324::Magic;
 use sealway_bip324::message::{Message, v1};
 use serde_json::Value;
 
-use crate::common::{run, sealway};
-
-/// Long enough for a busy machine; only what hangs waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::common::program::Program;
+use crate::common::{PATIENCE, run, sealway, words};
 
 fn framed(name: &str, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -67,30 +64,22 @@ fn a_probe_says_what_a_node_is() {
         let (address, node) = v1_node();
         let target = address.to_string();
         let mut words = vec!["bip324", "probe", &target, "--network", "regtest"];
-        if json {
-            words.push("--json");
-        }
-        let ran = run(&words);
-        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{ran:?}");
+        words.extend(json.then_some("--json"));
+        let said = run(&words).answer();
         let ours = node.join().unwrap();
         assert!(ours.windows(9).any(|window| window == b"/sealway:"));
         if json {
-            let value: Value = serde_json::from_str(&ran.stdout).unwrap();
+            let value: Value = serde_json::from_str(&said).unwrap();
             assert_eq!((&value["schema"], &value["v2"]), (&Value::from(1), &Value::from(false)));
             assert_eq!(value["version_over"], "v1");
             assert_eq!(value["version"]["user_agent"], "/node?:1.0/");
             assert_eq!(value["version"]["service_names"][2], "P2P_V2");
             assert_eq!((&value["session_id"], &value["error"]), (&Value::Null, &Value::Null));
-            assert_eq!(value.as_object().unwrap().len(), 14, "{ran:?}");
+            assert_eq!(value.as_object().unwrap().len(), 14, "{said}");
         } else {
-            for word in [
-                "v2           no: ",
-                "v1           yes",
-                "840000",
-                "P2P_V2",
-                "and did not",
-            ] {
-                assert!(ran.stdout.contains(word), "lacks {word:?}: {ran:?}");
+            let lines = ["v2           no: ", "v1           yes"];
+            for word in lines.into_iter().chain(["840000", "P2P_V2", "and did not"]) {
+                assert!(said.contains(word), "lacks {word:?}: {said}");
             }
         }
     }
@@ -102,16 +91,11 @@ fn a_probe_of_nobody_fails_with_its_code() {
     let address = listener.local_addr().unwrap().to_string();
     // Silent.
     let ran = run(&["bip324", "probe", &address, "--timeout", "1s"]);
-    assert_eq!(ran.code, 7, "{ran:?}");
-    assert!(
-        ran.stdout.contains("v2           no: ") && ran.stderr.contains("hint: "),
-        "{ran:?}"
-    );
+    ran.says(7, &["hint: "]);
+    assert!(ran.stdout.contains("v2           no: "), "{ran:?}");
     // Closed.
     drop(listener);
-    let ran = run(&["bip324", "probe", &address]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (7, ""), "{ran:?}");
-    assert!(ran.stderr.contains("cannot connect"), "{ran:?}");
+    run(&["bip324", "probe", &address]).refuses(7, &["cannot connect"]);
     // A program that reads JSON gets some, with the same members as of a node that answers.
     for (target, error) in [
         (address.as_str(), "cannot connect"),
@@ -129,97 +113,51 @@ fn a_probe_of_nobody_fails_with_its_code() {
     }
 }
 
-/// A bridge that could run.
-const BRIDGE: [&str; 5] = ["bridge", "--listen", "127.0.0.1:0", "--connect", "host"];
-
 #[test]
 fn wrong_words_are_refused() {
-    for (words, said) in [
-        (&["probe", "host:port"][..], "HOST:PORT"),
-        (&["probe", "host", "--network", "00000000"], "HOST:PORT"),
-        (&["probe", "host", "--network", "mainnnet"], "testnet3"),
-        (&["probe", "host", "--timeout", "5"], "unit"),
-        (&["bridge", "--listen", "127.0.0.1:0"], "--connect"),
-        (&["bridge", "--listen", "localhost", "--connect", "host"], "--listen"),
-        (&["bridge", "--listen", "127.0.0.1:0", "--connect", ":1"], "hint: "),
+    for (line, said) in [
+        ("probe host:port", "HOST:PORT"),
+        ("probe host --network 00000000", "HOST:PORT"),
+        ("probe host --network mainnnet", "testnet3"),
+        ("probe host --timeout 5", "unit"),
+        ("bridge --listen 127.0.0.1:0", "--connect"),
+        ("bridge --listen localhost --connect host", "--listen"),
+        ("bridge --listen 127.0.0.1:0 --connect :1", "hint: "),
+        ("bridge --listen 127.0.0.1:0 --connect host --outgoing v3", "auto"),
+        ("bridgs", "'bridge'"),
+        ("bridge --listen 127.0.0.1:0 --connect host --decoys 101", "100"),
         (
-            &[
-                "bridge",
-                "--listen",
-                "127.0.0.1:0",
-                "--connect",
-                "host",
-                "--outgoing",
-                "v3",
-            ],
-            "auto",
-        ),
-        (&["bridgs"], "'bridge'"),
-        (&[&BRIDGE[..], &["--decoys", "101"]].concat(), "100"),
-        (
-            &[&BRIDGE[..], &["--decoys", "5", "--decoy-size", "9-8"]].concat(),
+            "bridge --listen 127.0.0.1:0 --connect host --decoys 5 --decoy-size 9-8",
             "such as 0-512",
         ),
         (
-            &[&BRIDGE[..], &["--decoys", "5", "--decoy-size", "0-65537"]].concat(),
+            "bridge --listen 127.0.0.1:0 --connect host --decoys 5 --decoy-size 0-65537",
             "65536",
         ),
-        (&[&BRIDGE[..], &["--decoy-size", "0-9"]].concat(), "--decoys"),
-        (&[&BRIDGE[..], &["--cover", "0s"]].concat(), "1s"),
+        (
+            "bridge --listen 127.0.0.1:0 --connect host --decoy-size 0-9",
+            "--decoys",
+        ),
+        ("bridge --listen 127.0.0.1:0 --connect host --cover 0s", "1s"),
     ] {
-        let ran = run(&[&["bip324"], words].concat());
-        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{words:?}: {ran:?}");
-        assert!(ran.stderr.contains(said), "{words:?} lacks {said:?}: {ran:?}");
+        run(&words(&format!("bip324 {line}"))).refuses(2, &[said]);
     }
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let ran = run(&["bip324", "bridge", "--listen", &address, "--connect", "127.0.0.1:1"]);
-    assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(
-        ran.stderr.contains("cannot listen") && ran.stderr.contains("hint: "),
-        "{ran:?}"
-    );
-}
-
-/// Ends with the test, however that ends.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+    ran.says(1, &["cannot listen", "hint: "]);
 }
 
 #[test]
 fn a_bridge_serves_until_it_is_told_to_stop() {
     let (node_at, node) = v1_node();
-    let connect = node_at.to_string();
-    let words = [
-        "bip324",
-        "bridge",
-        "--listen",
-        "127.0.0.1:0",
-        "--connect",
-        &connect,
-        "--network",
-        "regtest",
-        "--decoys",
-        "100",
-        "--decoy-size",
-        "0-100",
-        "--cover",
-        "1s",
-        "--log",
-        "info",
-    ];
-    let child = sealway(&words)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut running = Running(child);
-    let mut stderr = BufReader::new(running.0.stderr.take().unwrap());
+    let line = format!(
+        "bip324 bridge --listen 127.0.0.1:0 --connect {node_at} --network regtest --decoys 100 --decoy-size 0-100 --cover 1s \
+         --log info"
+    );
+    let mut command = sealway(&words(&line));
+    let mut bridge = Program::start(command.stdout(Stdio::null()).stderr(Stdio::piped()));
+    let mut stderr = BufReader::new(bridge.stderr.take().unwrap());
     let mut line = String::new();
     stderr.read_line(&mut line).unwrap();
     let address: SocketAddr = line
@@ -236,19 +174,10 @@ fn a_bridge_serves_until_it_is_told_to_stop() {
     assert_eq!(answer, version());
     drop(client);
     assert_eq!(node.join().unwrap(), framed("version", b"/sealway: a test/"));
-    let pid = Pid::from_child(&running.0);
-    kill_process(pid, Signal::TERM).unwrap();
+    bridge.signal(Signal::TERM);
     let mut rest = String::new();
     stderr.read_to_string(&mut rest).unwrap();
-    let until = Instant::now() + PATIENCE;
-    let status = loop {
-        match running.0.try_wait().unwrap() {
-            Some(status) => break status,
-            None => assert!(Instant::now() < until, "it does not end"),
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    };
-    assert_eq!(status.code(), Some(0), "{rest}");
+    assert_eq!(bridge.ended().code(), Some(0), "{rest}");
     for word in [
         "answers nothing to v2",
         "trying v1",

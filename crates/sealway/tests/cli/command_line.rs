@@ -5,48 +5,54 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::common::{Ran, run, sealway};
+use crate::common::{Ran, ran, run, sealway, words};
 
 /// The command line is refused before anything runs: code 2, nothing on standard output, the words in the message.
 fn refused(arguments: &[&str], words: &[&str]) {
     let ran = run(arguments);
-    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{arguments:?}: {ran:?}");
+    ran.refuses(2, words);
     assert!(ran.stderr.starts_with("error: "), "{ran:?}");
     assert_eq!(ran.stderr.matches("error: ").count(), 1, "{ran:?}");
-    for word in words {
-        assert!(
-            ran.stderr.contains(word),
-            "{arguments:?} lacks {word:?}:\n{}",
-            ran.stderr
-        );
-    }
+}
+
+/// The same of a line.
+fn refused_line(line: &str, said: &[&str]) {
+    refused(&words(line), said);
 }
 
 #[test]
 fn unknown_words_are_answered_with_what_is_known() {
-    refused(&["labs"], &["'labs'", "'lab'"]);
-    refused(
-        &["lab", "primitves"],
-        &["primitves", "'primitives'", "files and calibrate", "'compare'"],
-    );
-    refused(
-        &["lab", "--suite", "aes-265-gcm"],
-        &["aes-265-gcm", "'aes-256-gcm'", "xchacha20-poly1305"],
-    );
-    refused(&["lab", "--peers", "openss"], &["openss", "'openssl'", "aws-lc-rs"]);
-    refused(&["lab", "--quik"], &["--quik", "'--quick'"]);
-    refused(&["completions", "bosh"], &["bosh", "zsh"]);
+    for (line, said) in [
+        ("labs", &["'labs'", "'lab'"][..]),
+        (
+            "lab primitves",
+            &["primitves", "'primitives'", "files and calibrate", "'compare'"],
+        ),
+        (
+            "lab --suite aes-265-gcm",
+            &["aes-265-gcm", "'aes-256-gcm'", "xchacha20-poly1305"],
+        ),
+        ("lab --peers openss", &["openss", "'openssl'", "aws-lc-rs"]),
+        ("lab --quik", &["--quik", "'--quick'"]),
+        ("completions bosh", &["bosh", "zsh"]),
+    ] {
+        refused_line(line, said);
+    }
 }
 
 #[test]
 fn options_that_contradict_each_other_are_refused() {
-    refused(&["lab", "--quick", "--full"], &["--quick", "--full"]);
-    refused(&["lab", "--peers", "none,openssl"], &["none", "stand alone"]);
-    refused(&["lab", "--peers", "openssl,auto"], &["auto", "stand alone"]);
-    refused(&["lab", "--json", "-", "--html", "-"], &["standard output", "hint: "]);
-    refused(&["lab", "--budget", "5"], &["90s, 5m or 1h"]);
-    refused(&["lab", "--budget", "48h"], &["between 1s and 24h"]);
-    refused(&["lab", "--seed", "x"], &["--seed"]);
+    for (line, said) in [
+        ("lab --quick --full", &["--quick", "--full"][..]),
+        ("lab --peers none,openssl", &["none", "stand alone"]),
+        ("lab --peers openssl,auto", &["auto", "stand alone"]),
+        ("lab --json - --html -", &["standard output", "hint: "]),
+        ("lab --budget 5", &["90s, 5m or 1h"]),
+        ("lab --budget 48h", &["between 1s and 24h"]),
+        ("lab --seed x", &["--seed"]),
+    ] {
+        refused_line(line, said);
+    }
 }
 
 #[test]
@@ -55,18 +61,13 @@ fn targets_are_checked_before_the_run() {
     let file = folder.path().join("plain");
     fs::write(&file, "older").unwrap();
     for option in ["--json", "--html"] {
-        refused(
-            &["lab", option, folder.path().to_str().unwrap()],
-            &["is a folder", option],
-        );
-        refused(
-            &["lab", option, folder.path().join("none/out").to_str().unwrap()],
-            &["there is no folder", "hint: "],
-        );
-        refused(
-            &["lab", option, file.join("out").to_str().unwrap()],
-            &["Not a directory"],
-        );
+        for (target, said) in [
+            (folder.path().to_owned(), &["is a folder", option][..]),
+            (folder.path().join("none/out"), &["there is no folder", "hint: "]),
+            (file.join("out"), &["Not a directory"]),
+        ] {
+            refused(&["lab", option, target.to_str().unwrap()], said);
+        }
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), "older");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -81,12 +82,10 @@ fn two_targets_that_are_one_file_are_refused() {
     fs::create_dir(&inner).unwrap();
     let old = at("old");
     fs::write(&old, "older").unwrap();
-    let same = |json: &str, html: &str| {
-        refused(
-            &["lab", "--full", "--budget=1s", "--json", json, "--html", html],
-            &["the same file", "hint: "],
-        )
+    let both = |json: &str, html: &str, said: &[&str]| {
+        refused(&["lab", "--full", "--budget=1s", "--json", json, "--html", html], said);
     };
+    let same = |json: &str, html: &str| both(json, html, &["the same file", "hint: "]);
     same(&old, &old);
     same(&at("new"), &at("new"));
     same(&at("new"), &at("inner/../new"));
@@ -100,18 +99,7 @@ fn two_targets_that_are_one_file_are_refused() {
         same(&at("here/new"), &at("new"));
     }
     // Finished rounds are kept beside the JSON, and go when it stands.
-    refused(
-        &[
-            "lab",
-            "--full",
-            "--budget=1s",
-            "--json",
-            &at("new"),
-            "--html",
-            &at("new.partial"),
-        ],
-        &["finished rounds", "hint: "],
-    );
+    both(&at("new"), &at("new.partial"), &["finished rounds", "hint: "]);
     assert_eq!(fs::read_to_string(&old).unwrap(), "older");
 }
 
@@ -146,28 +134,20 @@ fn results_that_cannot_be_read_are_named_with_the_reason() {
         refused(&["lab", "compare", path, path], &[path]);
     }
     let newer = write("newer.json", "{\"schema\": 99, \"run\": \"x\"}");
-    let ran = run(&["lab", "compare", &newer, &newer]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (8, ""), "{ran:?}");
-    assert!(ran.stderr.contains("99"), "{ran:?}");
+    run(&["lab", "compare", &newer, &newer]).refuses(8, &["99"]);
     refused(&["lab", "compare", &absent], &["<B>"]);
 }
 
 #[test]
 fn cpu_says_what_is_there() {
-    let ran = run(&["cpu"]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-    assert!(
-        ran.stdout.contains("Order of preference: ") && ran.stdout.contains(std::env::consts::ARCH),
-        "{ran:?}"
-    );
+    let said = run(&["cpu"]).answer();
+    for words in ["Order of preference: ", std::env::consts::ARCH] {
+        assert!(said.contains(words), "{said}");
+    }
 }
 
 fn cpu_json(disable: &str) -> (Value, Ran) {
-    let ran: Ran = sealway(&["cpu", "--json"])
-        .env("SEALWAY_CPU_DISABLE", disable)
-        .output()
-        .unwrap()
-        .into();
+    let ran = ran(sealway(&["cpu", "--json"]).env("SEALWAY_CPU_DISABLE", disable));
     (serde_json::from_str(&ran.stdout).unwrap(), ran)
 }
 
@@ -178,13 +158,9 @@ fn cpu_json_follows_the_switches() {
     assert_eq!(all["schema"], 1);
     assert_eq!(all["preference"].as_array().unwrap().len(), 4);
     let (without, _) = cpu_json("aes");
-    let aes = without["features"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|f| f["name"] == "aes")
-        .unwrap();
-    assert_eq!(aes["disabled"], true);
+    let features = without["features"].as_array().unwrap();
+    let aes = features.iter().find(|feature| feature["name"] == "aes");
+    assert_eq!(aes.unwrap()["disabled"], true);
     assert_eq!(without["aes_gcm_in_hardware"], false);
     assert_eq!(without["preference"][0], "chacha20-poly1305");
 }
@@ -192,15 +168,9 @@ fn cpu_json_follows_the_switches() {
 #[test]
 fn a_misspelt_switch_is_said_and_does_not_spoil_the_json() {
     let (object, ran) = cpu_json("axv2");
-    assert_eq!(ran.code, 0);
-    assert!(ran.stderr.contains("axv2"), "{ran:?}");
-    assert!(
-        object["features"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|f| f["disabled"] == false)
-    );
+    ran.says(0, &["axv2"]);
+    let features = object["features"].as_array().unwrap();
+    assert!(features.iter().all(|feature| feature["disabled"] == false), "{object}");
 }
 
 #[cfg(unix)]
@@ -210,15 +180,8 @@ fn a_reader_that_goes_away_is_no_failure() {
         // A pipe whose reading end is closed before the program writes.
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let mut child = sealway(arguments)
-            .stdout(writer)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let status = child.wait().unwrap();
-        let mut message = String::new();
-        std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut message).unwrap();
-        assert_eq!((status.code(), message.as_str()), (Some(0), ""), "{arguments:?}");
+        let child = sealway(arguments).stdout(writer).stderr(Stdio::piped()).spawn();
+        Ran::from(child.unwrap().wait_with_output().unwrap()).answer();
     }
 }
 
@@ -226,22 +189,15 @@ fn a_reader_that_goes_away_is_no_failure() {
 #[test]
 fn a_full_disk_under_standard_output_is_said() {
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let ran: Ran = sealway(&["cpu", "--json"])
-        .stdout(full)
-        .stderr(Stdio::piped())
-        .output()
-        .unwrap()
-        .into();
-    assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.stderr.contains("standard output"), "{ran:?}");
+    ran(sealway(&["cpu", "--json"]).stdout(full)).says(1, &["standard output"]);
 }
 
 #[test]
 fn cpus_that_threads_cannot_stay_on() {
-    refused(&["bip324", "bench", "--pin", "auto"], &["--gpu", "WHAT"]);
-    refused(&["bip324", "bench", "sockets", "--pin", "1-0"], &["--pin", "0,2-3"]);
-    refused(
-        &["bip324", "bench", "sockets", "--pin", "0,1023"],
+    refused_line("bip324 bench --pin auto", &["--gpu", "WHAT"]);
+    refused_line("bip324 bench sockets --pin 1-0", &["--pin", "0,2-3"]);
+    refused_line(
+        "bip324 bench sockets --pin 0,1023",
         &["there is no CPU 1023", "it may use"],
     );
 }
@@ -249,14 +205,11 @@ fn cpus_that_threads_cannot_stay_on() {
 /// On a machine without a GPU there is nothing to measure, which is no failure, and nothing is written.
 #[test]
 fn a_gpu_that_is_not_there() {
-    refused(&["lab", "primitives", "--gpu"], &["--gpu", "packets", "bip324"]);
-    refused(&["lab", "all", "--gpu"], &["--gpu", "packets", "bip324"]);
-    refused(&["lab", "packets", "--gpu-mode", "call"], &["--gpu"]);
-    refused(&["lab", "packets", "--gpu", "--gpu-mode", "calls"], &["kernel", "link"]);
-    refused(
-        &["lab", "bip324", "--gpu", "--gpu-mode", "call"],
-        &["--gpu-mode", "packets"],
-    );
+    refused_line("lab primitives --gpu", &["--gpu", "packets", "bip324"]);
+    refused_line("lab all --gpu", &["--gpu", "packets", "bip324"]);
+    refused_line("lab packets --gpu-mode call", &["--gpu"]);
+    refused_line("lab packets --gpu --gpu-mode calls", &["kernel", "link"]);
+    refused_line("lab bip324 --gpu --gpu-mode call", &["--gpu-mode", "packets"]);
     if std::path::Path::new("/dev/nvidiactl").exists() {
         println!("SKIPPED: there is a GPU");
         return;
@@ -266,7 +219,7 @@ fn a_gpu_that_is_not_there() {
     for command in [["lab", "packets"], ["lab", "bip324"], ["bip324", "bench"]] {
         let options = ["--gpu", "--quick", "--json", file.to_str().unwrap()];
         let ran = run(&[&command[..], &options].concat());
-        assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{ran:?}");
+        ran.refuses(0, &[]);
         assert!(ran.stderr.starts_with("no GPU to measure here: "), "{ran:?}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "something was written");
     }

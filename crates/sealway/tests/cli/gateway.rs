@@ -1,24 +1,10 @@
 //! `sealway gateway`: rules for the firewall, which are only printed.
 
 use std::fs;
-use std::io::Write;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::common::{PROGRAM, Ran, peer_is_missing, run, workspace};
-
-/// Compares with a kept text. `SEALWAY_UPDATE_GOLDEN=1` writes it anew, for a person to review in the diff.
-fn golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("SEALWAY_UPDATE_GOLDEN").is_some() {
-        fs::write(&path, text).unwrap();
-    }
-    let kept = fs::read_to_string(&path).unwrap();
-    assert!(
-        kept == text,
-        "{name} differs; set SEALWAY_UPDATE_GOLDEN=1 if that is meant. It is now:\n{text}"
-    );
-}
+use crate::common::namespace::unshared;
+use crate::common::{PROGRAM, Ran, given, golden, ran, run, workspace};
 
 fn gateway(config: &str, options: &[&str]) -> Ran {
     let dir = tempfile::tempdir().unwrap();
@@ -40,39 +26,16 @@ fn config(listen: &str, settings: &str, sockopt: &str, outbound: &str, more: &st
 
 const MARKED: &str = r#"{"tag": "out", "protocol": "freedom", "streamSettings": {"sockopt": {"mark": 255}}}"#;
 const BOTH: &str = r#""network": "tcp,udp""#;
+const TCP: &str = r#""network": "tcp""#;
 const TPROXY: &str = r#""tproxy": "tproxy""#;
 const ANYWHERE: &str = r#""port": 12345"#;
 
 /// Whether a firewall would take the rules. Looked at in a network namespace of its own, where nothing is applied.
 fn is_taken(script: &str) {
     let rules = script.split("<<'END'\n").nth(1).unwrap().split("END\n").next().unwrap();
-    let mut command = Command::new("unshare");
-    command.arg("--net");
-    if !rustix::process::geteuid().is_root() {
-        command.args(["--user", "--map-root-user"]);
+    if let Some(mut command) = unshared(&["nft", "--version"]) {
+        given(command.args(["nft", "--check", "-f", "-"]), rules).says(0, &[]);
     }
-    let mut there = command.get_args().map(Into::into).collect::<Vec<std::ffi::OsString>>();
-    there.extend(["nft".into(), "--version".into()]);
-    if !Command::new("unshare")
-        .args(there)
-        .output()
-        .is_ok_and(|output| output.status.success())
-    {
-        return peer_is_missing("there is no nft, or no namespace for it (scripts/install-peers)");
-    }
-    let spawned = command
-        .args(["nft", "--check", "-f", "-"])
-        .stdin(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut child = spawned.unwrap();
-    child.stdin.take().unwrap().write_all(rules.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(
-        output.status.success(),
-        "{}\n{rules}",
-        String::from_utf8_lossy(&output.stderr)
-    );
 }
 
 #[test]
@@ -96,11 +59,7 @@ fn rules_are_as_they_were_and_a_firewall_takes_them() {
             config(ANYWHERE, BOTH, TPROXY, &answering, dns),
             &["--lan", "lan0", "--own", "--mark", "9", "--table", "77"],
         ),
-        (
-            "own-redirect",
-            config(ANYWHERE, r#""network": "tcp""#, "", MARKED, ""),
-            &["--own"],
-        ),
+        ("own-redirect", config(ANYWHERE, TCP, "", MARKED, ""), &["--own"]),
         (
             "one-address",
             config(r#""listen": "127.0.0.1", "port": 1234"#, BOTH, TPROXY, MARKED, ""),
@@ -108,13 +67,12 @@ fn rules_are_as_they_were_and_a_firewall_takes_them() {
         ),
     ] {
         let ran = gateway(&config, options);
-        assert_eq!(ran.code, 0, "{name}: {}", ran.stderr);
+        ran.says(0, &[]);
         is_taken(&ran.stdout);
-        let undo = gateway(&config, &[options, &["--undo"]].concat());
-        assert_eq!((undo.code, undo.stderr.as_str()), (0, ""));
+        let undo = gateway(&config, &[options, &["--undo"]].concat()).answer();
         golden(
             &format!("gateway-{name}.txt"),
-            &format!("{}---\n{}---\n{}", ran.stdout, undo.stdout, ran.stderr),
+            &format!("{}---\n{undo}---\n{}", ran.stdout, ran.stderr),
         );
     }
 }
@@ -124,27 +82,23 @@ fn what_would_lead_in_a_circle_is_said() {
     let server = r#"{"tag": "far", "protocol": "socks", "settings": {"address": "proxy.example", "port": 1}}"#;
     let both = format!("{MARKED}, {server}, {{\"protocol\": \"blackhole\"}}");
     let ran = gateway(&config(ANYWHERE, BOTH, TPROXY, &both, ""), &["--lan", "lan0", "--own"]);
-    assert_eq!(ran.code, 0);
-    for said in [
-        "the outbound [far] has no mark, so its connections would come back",
-        "the system's question for proxy.example has no mark",
-        "no rule leads port 53",
-    ] {
-        assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
-    }
+    ran.says(
+        0,
+        &[
+            "the outbound [far] has no mark, so its connections would come back",
+            "the system's question for proxy.example has no mark",
+            "no rule leads port 53",
+        ],
+    );
     // So do questions to DNS servers that no outbound marks.
     let dns = r#", "dns": {"servers": ["localhost", "tcp+local://192.0.2.53", "192.0.2.54"]}"#;
     let asks = gateway(&config(ANYWHERE, BOTH, TPROXY, &both, dns), &["--lan", "lan0", "--own"]);
-    assert!(
-        asks.stderr.contains("dns.servers[0] is the system's resolver"),
-        "{}",
-        asks.stderr
-    );
-    assert!(
-        asks.stderr
-            .contains("dns.servers[1], 192.0.2.53, is asked straight from here"),
-        "{}",
-        asks.stderr
+    asks.says(
+        0,
+        &[
+            "dns.servers[0] is the system's resolver",
+            "dns.servers[1], 192.0.2.53, is asked straight from here",
+        ],
     );
     assert!(!asks.stderr.contains("dns.servers[2]"), "{}", asks.stderr);
     for not_said in ["[out]", "outbounds[2]", "--lan"] {
@@ -164,64 +118,29 @@ fn what_would_lead_in_a_circle_is_said() {
 
 #[test]
 fn what_passes_the_proxy_by_is_said() {
-    let ran = gateway(
-        &config(
-            r#""listen": "0.0.0.0", "port": 1"#,
-            r#""network": "tcp""#,
-            TPROXY,
-            MARKED,
-            "",
-        ),
-        &[],
+    let everywhere = config(r#""listen": "0.0.0.0", "port": 1"#, TCP, TPROXY, MARKED, "");
+    gateway(&everywhere, &[]).says(
+        0,
+        &[
+            "no transparent inbound takes TCP over IPv6",
+            "no transparent inbound takes UDP, which QUIC and most of DNS are, over IPv4",
+            "packets that come in by any interface",
+        ],
     );
-    for said in [
-        "no transparent inbound takes TCP over IPv6",
-        "no transparent inbound takes UDP, which QUIC and most of DNS are, over IPv4",
-        "packets that come in by any interface",
-    ] {
-        assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
-    }
-    let ran = gateway(
-        &config(
-            r#""listen": "127.0.0.1", "port": 1"#,
-            r#""network": "tcp""#,
-            "",
-            MARKED,
-            "",
-        ),
-        &["--no-ipv6"],
-    );
-    assert!(
-        ran.stderr.contains("nothing of other machines can be redirected"),
-        "{}",
-        ran.stderr
-    );
+    let here = config(r#""listen": "127.0.0.1", "port": 1"#, TCP, "", MARKED, "");
+    let ran = gateway(&here, &["--no-ipv6"]);
+    ran.says(0, &["nothing of other machines can be redirected"]);
     assert!(!ran.stderr.contains("IPv6"), "{}", ran.stderr);
 }
 
 #[test]
 fn what_cannot_be_is_refused() {
     let socks = r#"{"inbounds": [{"port": 1, "protocol": "socks"}], "outbounds": [{"protocol": "freedom"}]}"#;
-    let ran = gateway(socks, &[]);
-    assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("none is transparent"), "{}", ran.stderr);
-    let ran = gateway(&config(ANYWHERE, BOTH, TPROXY, MARKED, ""), &["--mark", "255"]);
-    assert_eq!(ran.code, 2);
-    assert!(
-        ran.stderr.contains("outbounds[0].streamSettings.sockopt.mark"),
-        "{}",
-        ran.stderr
-    );
-    let ran = gateway(
-        &config(ANYWHERE, BOTH, r#""tproxy": "tproxy", "mark": 1"#, MARKED, ""),
-        &[],
-    );
-    assert_eq!(ran.code, 2);
-    assert!(
-        ran.stderr.contains("inbounds[0].streamSettings.sockopt.mark"),
-        "{}",
-        ran.stderr
-    );
+    let usual = config(ANYWHERE, BOTH, TPROXY, MARKED, "");
+    gateway(socks, &[]).says(2, &["none is transparent"]);
+    gateway(&usual, &["--mark", "255"]).says(2, &["outbounds[0].streamSettings.sockopt.mark"]);
+    let marked = config(ANYWHERE, BOTH, r#""tproxy": "tproxy", "mark": 1"#, MARKED, "");
+    gateway(&marked, &[]).says(2, &["inbounds[0].streamSettings.sockopt.mark"]);
     for (number, code) in [
         ("0", 2),
         ("252", 0),
@@ -231,15 +150,10 @@ fn what_cannot_be_is_refused() {
         ("256", 0),
         ("x", 2),
     ] {
-        let ran = gateway(&config(ANYWHERE, BOTH, TPROXY, MARKED, ""), &["--table", number]);
-        assert_eq!(ran.code, code, "{number}: {}", ran.stderr);
+        gateway(&usual, &["--table", number]).says(code, &[]);
     }
     for wrong in ["a b", "'", "\"x\"", "$(id)", "a;b", "", "a-name-that-is-too-long", "-n"] {
-        let ran = gateway(
-            &config(ANYWHERE, BOTH, TPROXY, MARKED, ""),
-            &[&format!("--lan={wrong}")],
-        );
-        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{wrong}");
+        gateway(&usual, &[&format!("--lan={wrong}")]).refuses(2, &[]);
     }
 }
 
@@ -258,48 +172,30 @@ fn missing_rights_are_named() {
             }
             false => Command::new(PROGRAM),
         };
-        let output = command.args(["run", "-test", "-c"]).arg(&path).output().unwrap();
-        (
-            output.status.code(),
-            String::from_utf8_lossy(&output.stderr).into_owned(),
-        )
+        ran(command.args(["run", "-test", "-c"]).arg(&path))
     };
-    let (code, said) = check(&config(ANYWHERE, BOTH, TPROXY, MARKED, ""));
-    assert_eq!(code, Some(23), "{said}");
-    for words in [
-        "inbounds[0].streamSettings.sockopt.tproxy: transparent proxying needs root, or the capability CAP_NET_ADMIN",
-        "inbounds[0].streamSettings.sockopt.tproxy: datagrams for others need root, or the capabilities CAP_NET_ADMIN",
-        "outbounds[0].streamSettings.sockopt.mark: a mark needs root, or the capability CAP_NET_ADMIN",
-    ] {
-        assert!(said.contains(words), "{words}: {said}");
-    }
+    check(&config(ANYWHERE, BOTH, TPROXY, MARKED, "")).says(
+        23,
+        &[
+            "inbounds[0].streamSettings.sockopt.tproxy: transparent proxying needs root, or the capability CAP_NET_ADMIN",
+            "inbounds[0].streamSettings.sockopt.tproxy: datagrams for others need root, or the capabilities CAP_NET_ADMIN",
+            "outbounds[0].streamSettings.sockopt.mark: a mark needs root, or the capability CAP_NET_ADMIN",
+        ],
+    );
     // What is redirected takes no rights.
     let unmarked = r#"{"protocol": "freedom"}"#;
-    let (code, said) = check(&config(
-        ANYWHERE,
-        r#""network": "tcp""#,
-        r#""tproxy": "redirect""#,
-        unmarked,
-        "",
-    ));
-    assert_eq!(code, Some(0), "{said}");
+    check(&config(ANYWHERE, TCP, r#""tproxy": "redirect""#, unmarked, "")).says(0, &[]);
 }
 
 /// The configuration of the guide is one, and its rules need no warning but the one that the guide is about.
 #[test]
 fn the_guide_works() {
     let guide = fs::read_to_string(workspace().join("docs/guide/gateway.md")).unwrap();
-    let config = guide
-        .split("```jsonc gateway.json\n")
-        .nth(1)
-        .unwrap()
-        .split("```")
-        .next()
-        .unwrap();
+    let (_, rest) = guide.split_once("```jsonc gateway.json\n").unwrap();
+    let (config, _) = rest.split_once("```").unwrap();
     let ran = gateway(config, &["--lan", "br-lan"]);
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    ran.says(0, &["no rule leads port 53"]);
     assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
-    assert!(ran.stderr.contains("no rule leads port 53"), "{}", ran.stderr);
     let ran = gateway(config, &["--lan", "br-lan", "--own"]);
     assert!(!ran.stderr.contains("no mark"), "{}", ran.stderr);
     is_taken(&ran.stdout);

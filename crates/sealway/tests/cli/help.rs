@@ -1,23 +1,9 @@
 //! Help, version, completions and man pages: what the program says of itself.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
-use crate::common::{run, sealway, workspace};
-
-/// Compares with a kept text. `SEALWAY_UPDATE_GOLDEN=1` writes it anew, for a person to review in the diff.
-fn golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("SEALWAY_UPDATE_GOLDEN").is_some() {
-        fs::write(&path, text).unwrap();
-    }
-    let kept = fs::read_to_string(&path).unwrap();
-    assert!(
-        kept == text,
-        "{name} differs; set SEALWAY_UPDATE_GOLDEN=1 if that is meant. It is now:\n{text}"
-    );
-}
+use crate::common::{Ran, golden, ran, run, sealway, words, workspace};
 
 /// Every command.
 const COMMANDS: [&[&str]; 54] = [
@@ -86,9 +72,8 @@ fn page(words: &[&str]) -> String {
 fn help_is_what_was_reviewed() {
     for words in COMMANDS {
         for (flag, suffix) in [("-h", "short"), ("--help", "long")] {
-            let ran = run(&[words, &[flag]].concat());
-            assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-            golden(&format!("{}.{suffix}.txt", page(words)), &ran.stdout);
+            let help = run(&[words, &[flag]].concat()).answer();
+            golden(&format!("{}.{suffix}.txt", page(words)), &help);
         }
     }
 }
@@ -105,12 +90,7 @@ fn help_fits_its_width() {
 
 #[test]
 fn no_command_shows_help_and_fails() {
-    let ran = run(&[]);
-    assert_eq!(ran.code, 2);
-    assert!(
-        ran.stdout.is_empty() && ran.stderr.contains("Usage: sealway"),
-        "{ran:?}"
-    );
+    run(&[]).refuses(2, &["Usage: sealway"]);
 }
 
 /// Standard output of git in the workspace; nothing outside a checkout of it.
@@ -129,10 +109,9 @@ fn git(arguments: &[&str]) -> Option<String> {
 
 #[test]
 fn version_names_the_commit() {
-    let ran = run(&["--version"]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let version = run(&["--version"]).answer();
     let own = concat!("sealway ", env!("CARGO_PKG_VERSION"));
-    let rest = ran.stdout.trim_end().strip_prefix(own).unwrap();
+    let rest = version.trim_end().strip_prefix(own).unwrap();
     let here = git(&["rev-parse", "--show-toplevel"]).and_then(|top| fs::canonicalize(top).ok());
     if here.is_none_or(|top| top != workspace()) {
         assert_eq!(rest, "");
@@ -148,13 +127,12 @@ fn version_names_the_commit() {
 #[test]
 fn completions_know_every_command() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let ran = run(&["completions", shell]);
-        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{shell}");
+        let script = run(&["completions", shell]).answer();
         for word in [
             "sealway", "lab", "compare", "doctor", "cpu", "budget", "run", "confdir", "link", "uuid", "bip324",
             "outgoing",
         ] {
-            assert!(ran.stdout.contains(word), "{shell}: {word}");
+            assert!(script.contains(word), "{shell}: {word}");
         }
     }
     // Shells that are here must take their script.
@@ -163,11 +141,7 @@ fn completions_know_every_command() {
         let file = folder.path().join("script");
         fs::write(&file, run(&["completions", shell]).stdout).unwrap();
         match Command::new(shell).arg("-n").arg(&file).output() {
-            Ok(output) => assert!(
-                output.status.success(),
-                "{shell}: {}",
-                String::from_utf8_lossy(&output.stderr)
-            ),
+            Ok(output) => Ran::from(output).says(0, &[]),
             Err(_) => println!("skipped: no {shell} here to check its script"),
         }
     }
@@ -176,8 +150,7 @@ fn completions_know_every_command() {
 #[test]
 fn man_pages_are_written_for_every_command() {
     let folder = tempfile::tempdir().unwrap();
-    let ran = run(&["man", folder.path().to_str().unwrap()]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    run(&["man", folder.path().to_str().unwrap()]).answer();
     let mut names: Vec<_> = fs::read_dir(folder.path())
         .unwrap()
         .map(|e| e.unwrap().file_name().into_string().unwrap())
@@ -196,21 +169,13 @@ fn man_pages_are_written_for_every_command() {
 
 #[test]
 fn man_needs_a_folder() {
-    let ran = run(&["man", "/no/such/folder"]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
-    assert!(
-        ran.stderr.contains("/no/such/folder") && ran.stderr.contains("hint: "),
-        "{ran:?}"
-    );
+    run(&["man", "/no/such/folder"]).refuses(2, &["/no/such/folder", "hint: "]);
 }
 
 #[test]
 fn colours_never_reach_a_file() {
-    for words in [&["--help"][..], &["cpu"], &["lab", "nonsense"]] {
-        let output = sealway(words).env("TERM", "xterm-256color").output().unwrap();
-        assert!(
-            !output.stdout.contains(&0x1b) && !output.stderr.contains(&0x1b),
-            "{words:?}"
-        );
+    for line in ["--help", "cpu", "lab nonsense"] {
+        let ran = ran(sealway(&words(line)).env("TERM", "xterm-256color"));
+        assert!(!ran.stdout.contains('\x1b') && !ran.stderr.contains('\x1b'), "{ran:?}");
     }
 }

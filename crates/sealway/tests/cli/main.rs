@@ -6,6 +6,7 @@ mod bip324;
 mod command_line;
 #[path = "../common/mod.rs"]
 mod common;
+#[cfg(target_os = "linux")]
 mod gateway;
 mod help;
 mod pages;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::common::{run, workspace};
+use crate::common::{Ran, ran, sealway, workspace};
 
 /// The README and the guides.
 fn pages() -> Vec<PathBuf> {
@@ -40,24 +40,19 @@ fn commands(page: &str) -> Vec<Vec<String>> {
     ours.map(words).filter(|words| !words.is_empty()).collect()
 }
 
-/// The help of a command is shown only if all that stands before it is known to the command.
+/// The help of a command, which is shown only if all that stands before it is known to the command.
+fn helped(words: &[String]) -> Ran {
+    ran(sealway(&[]).args(words).arg("--help"))
+}
+
 #[test]
 fn every_command_of_the_pages_is_one() {
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
         let commands = commands(&text);
         for words in &commands {
-            let mut line: Vec<&str> = words.iter().map(String::as_str).collect();
-            line.push("--help");
-            let ran = run(&line);
-            assert_eq!(
-                ran.code,
-                0,
-                "{}: sealway {}\n{}",
-                page.display(),
-                words.join(" "),
-                ran.stderr
-            );
+            let ran = helped(words);
+            assert_eq!(ran.code, 0, "{}: {words:?}\n{}", page.display(), ran.stderr);
         }
         let least = if page.ends_with("README.md") { 15 } else { 1 };
         assert!(commands.len() >= least, "{}: {commands:?}", page.display());
@@ -70,9 +65,7 @@ fn a_command_that_is_none_is_noticed() {
     let found = commands(page);
     assert_eq!(found, [vec!["sned", "x"], vec!["lab", "--quikc"]]);
     for words in found {
-        let mut line: Vec<&str> = words.iter().map(String::as_str).collect();
-        line.push("--help");
-        assert_ne!(run(&line).code, 0, "{line:?}");
+        assert_ne!(helped(&words).code, 0, "{words:?}");
     }
 }
 
@@ -83,8 +76,7 @@ fn the_example_of_the_readme_is_tested() {
     let example = readme.split("```rust\n").nth(1).unwrap().split("```").next().unwrap();
     let tested = fs::read_to_string(workspace().join("crates/aead/src/lib.rs")).unwrap();
     let tested: Vec<&str> = tested.lines().filter_map(|line| line.strip_prefix("//! ")).collect();
-    let lines = example.lines().filter(|line| !line.is_empty());
-    for line in lines {
+    for line in example.lines().filter(|line| !line.is_empty()) {
         assert!(
             tested.contains(&line),
             "not in the documentation of sealway-aead: {line}"

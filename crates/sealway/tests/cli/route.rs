@@ -6,7 +6,7 @@ use std::path::Path;
 use sealway_route::testing::{names, networks};
 use serde_json::{Value, json};
 
-use crate::common::{Ran, private_folder, sealway};
+use crate::common::{Ran, private_folder, ran, sealway, words};
 
 const CONFIG: &str = r#"{
   // A comment.
@@ -37,76 +37,54 @@ fn folder() -> tempfile::TempDir {
 
 fn test(folder: &Path, arguments: &[&str]) -> Ran {
     let mut command = sealway(&[&["route", "test", "-c", "c.json"], arguments].concat());
-    command.env("XRAY_LOCATION_ASSET", folder).current_dir(folder);
-    command.output().unwrap().into()
+    ran(command.env("XRAY_LOCATION_ASSET", folder).current_dir(folder))
 }
 
 #[test]
 fn the_rule_that_decides_is_said_with_its_place() {
     let folder = folder();
-    for (arguments, wanted) in [
+    for (line, wanted) in [
         (
-            &["www.Tracker.example."][..],
+            "www.Tracker.example.",
             "tcp:www.Tracker.example.:443\n  rule       1 (\"ads\", c.json:11:7)\n  \
              domain     www.tracker.example, by \"geosite:ads\" (c.json:11:37)\n  outbound   block\n",
         ),
         (
-            &["ads.example:80"],
+            "ads.example:80",
             "tcp:ads.example:80\n  rule       1 (\"ads\", c.json:11:7)\n  \
              domain     ads.example, by \"full:ads.example\" (c.json:11:52)\n  outbound   block\n",
         ),
         (
-            &["203.0.113.9"],
+            "203.0.113.9",
             "tcp:203.0.113.9:443\n  rule       2 (c.json:12:7)\n  port       443\n  \
              ip         203.0.113.9, by \"geoip:cn\" (c.json:12:15)\n  balancer   many\n  one of     p-a, p-b\n  \
              or else    outbounds[0] (the first)\n",
         ),
         (
-            &["resolved.example:80"],
+            "resolved.example:80",
             "tcp:resolved.example:80\n  rule       2 (c.json:12:7)\n  port       80\n  \
              ip         10.1.2.3, by \"10.0.0.0/8\" (c.json:12:27)\n  resolved   10.1.2.3 (IPIfNonMatch)\n  \
              balancer   many\n  one of     p-a, p-b\n  or else    outbounds[0] (the first)\n",
         ),
         (
-            &["2001:db8::1"],
+            "2001:db8::1",
             "tcp:[2001:db8::1]:443\n  rule       none of 3 fits\n  outbound   outbounds[0] (the first)\n",
         ),
         (
-            &[
-                "[2001:db8::1]:2000",
-                "--network",
-                "udp",
-                "--source",
-                "192.0.2.7:5000",
-                "--user",
-                "a@b",
-                "--inbound",
-                "in",
-                "--protocol",
-                "quic",
-            ],
+            "[2001:db8::1]:2000 --network udp --source 192.0.2.7:5000 --user a@b --inbound in --protocol quic",
             "udp:[2001:db8::1]:2000\n  rule       3 (c.json:13:7)\n  network    udp\n  inboundTag in\n  protocol   quic\n  \
              user       a@b\n  source     192.0.2.7, by \"192.0.2.0/24\" (c.json:13:37)\n  outbound   block\n",
         ),
     ] {
-        let ran = test(folder.path(), arguments);
-        assert_eq!(
-            (ran.code, ran.stdout.as_str()),
-            (0, wanted),
-            "{arguments:?}: {}",
-            ran.stderr
-        );
+        assert_eq!(test(folder.path(), &words(line)).answer(), wanted, "{line}");
     }
 }
 
 #[test]
 fn answers_are_json_if_that_is_asked_for() {
     let folder = folder();
-    let ran = test(
-        folder.path(),
-        &["203.0.113.9", "tracker.example", "192.0.2.1", "--json"],
-    );
-    let told: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+    let told = test(folder.path(), &words("203.0.113.9 tracker.example 192.0.2.1 --json")).answer();
+    let told: Value = serde_json::from_str(&told).unwrap();
     let place = |line: u32, column: u32| json!({"file": "c.json", "line": line, "column": column});
     let wanted = json!([
         {
@@ -164,19 +142,10 @@ fn what_cannot_be_asked_is_said_with_what_to_do() {
         (&["x", "-c", "gone.json"], ["gone.json: ", "hint: check the path"]),
         (&[], ["<TARGET>", "Usage"]),
     ] {
-        let ran = test(folder.path(), arguments);
-        assert!(ran.code == 2 && ran.stdout.is_empty(), "{arguments:?}: {ran:?}");
-        assert!(
-            said.iter().all(|said| ran.stderr.contains(said)),
-            "{arguments:?}: {}",
-            ran.stderr
-        );
+        test(folder.path(), arguments).refuses(2, &said);
     }
     let broken = CONFIG.replace("geosite:ads", "geosite:adds");
     fs::write(folder.path().join("c.json"), broken).unwrap();
-    let ran = test(folder.path(), &["x"]);
-    assert_eq!(ran.code, 2, "{ran:?}");
-    for said in ["c.json:11:37: error: ", "did you mean \"ads\"?", "no rule was asked"] {
-        assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
-    }
+    let said = ["c.json:11:37: error: ", "did you mean \"ads\"?", "no rule was asked"];
+    test(folder.path(), &["x"]).says(2, &said);
 }

@@ -1,47 +1,26 @@
 //! `sealway uuid`, `sealway x25519`, `sealway mldsa65` and `sealway link`.
 
 use std::fs;
-use std::io::Write;
-use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::common::{Ran, private_folder, run, sealway, workspace};
+use crate::common::{given, private_folder, run, sealway, words, workspace};
 
 const LINK: &str = "vless://b831381d-6324-4d53-ad4f-8cda48b30811@proxy.example.org:443\
     ?type=ws&security=tls&encryption=none&alpn=http%2F1.1&host=proxy.example.org&path=%2Fchat&sni=proxy.example.org#a%20name";
 
 fn answer(arguments: &[&str]) -> String {
-    let ran = run(arguments);
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{arguments:?}: {ran:?}");
-    ran.stdout
-}
-
-/// Runs with a text on standard input.
-fn given(arguments: &[&str], text: &str) -> Ran {
-    let mut command = sealway(arguments);
-    let pipes = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = pipes.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    child.wait_with_output().unwrap().into()
+    run(arguments).answer()
 }
 
 /// What a link on standard input becomes.
 fn to_config(link: &str, more: &[&str]) -> String {
-    let ran = given(&[&["link", "to-config", "-"], more].concat(), &format!("{link}\n"));
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{link}: {ran:?}");
-    ran.stdout
+    let mut command = sealway(&[&["link", "to-config", "-"], more].concat());
+    given(&mut command, &format!("{link}\n")).answer()
 }
 
 fn refused(arguments: &[&str], words: &[&str]) {
-    let ran = run(arguments);
-    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{arguments:?}: {ran:?}");
-    for word in words {
-        assert!(ran.stderr.contains(word), "lacks {word:?}: {ran:?}");
-    }
+    run(arguments).refuses(2, words);
 }
 
 #[test]
@@ -71,8 +50,8 @@ fn xray(arguments: &[&str]) -> Option<String> {
 #[test]
 fn keys_are_those_of_xray() {
     const PRIVATE: &str = "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA";
-    let words = ["x25519", "-i", PRIVATE];
-    let told = answer(&words);
+    let given = ["x25519", "-i", PRIVATE];
+    let told = answer(&given);
     assert_eq!(
         told,
         "PrivateKey: AAIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eH2A\n\
@@ -80,10 +59,8 @@ fn keys_are_those_of_xray() {
          Hash32: IKbwxvNlF31mvkor2f21noInAbW8wIXUOrkbv0JIoSI\n"
     );
     let standard = answer(&["x25519", "--std-encoding", "-i", &format!("{PRIVATE}=")]);
-    assert!(
-        standard.contains("B6N8vBQgk8i3VdwbEOhstCY3StFqqFPtC9/AsrhtHHw=\n"),
-        "{standard}"
-    );
+    let public = "B6N8vBQgk8i3VdwbEOhstCY3StFqqFPtC9/AsrhtHHw=\n";
+    assert!(standard.contains(public), "{standard}");
     let verify = answer(&["mldsa65", "-i", PRIVATE]);
     let lines: Vec<&str> = verify.lines().collect();
     assert_eq!(lines[0], format!("Seed: {PRIVATE}"));
@@ -107,17 +84,14 @@ fn keys_are_those_of_xray() {
         let private = one.lines().next().and_then(|line| line.split_once(": ")).unwrap().1;
         assert_eq!(answer(&[words, &["-i", private]].concat()), one);
     }
-    for (words, said) in [
-        (
-            &["x25519", "-i", "AAAA"][..],
-            "the private key has 3 bytes, and 32 are needed",
-        ),
-        (&["mldsa65", "-i", "AAAA"], "the seed has 3 bytes"),
-        (&["mldsa65", "-i", "*"], "the seed is not base64"),
+    for (line, said) in [
+        ("x25519 -i AAAA", "the private key has 3 bytes, and 32 are needed"),
+        ("mldsa65 -i AAAA", "the seed has 3 bytes"),
+        ("mldsa65 -i *", "the seed is not base64"),
     ] {
-        refused(words, &[said]);
+        refused(&words(line), &[said]);
     }
-    match (xray(&words), xray(&["mldsa65", "-i", PRIVATE])) {
+    match (xray(&given), xray(&["mldsa65", "-i", PRIVATE])) {
         (Some(keys), Some(seeds)) => assert_eq!((keys, seeds), (told, verify)),
         _ => println!("skipped: no xray here to compare with"),
     }
@@ -135,14 +109,9 @@ fn a_link_becomes_a_configuration_and_a_link_again() {
     let file = file.to_str().unwrap();
     assert_eq!(answer(&["run", "-test", "-strict", "-c", file]), "Configuration OK.\n");
     assert_eq!(answer(&["link", "from-config", file]).trim_end(), LINK);
-    assert_eq!(
-        answer(&["link", "from-config", file, "--tag", "a name"]).trim_end(),
-        LINK
-    );
-    refused(
-        &["link", "from-config", file, "--tag", "another"],
-        &["another", "a name"],
-    );
+    let from = |tag| ["link", "from-config", file, "--tag", tag];
+    assert_eq!(answer(&from("a name")).trim_end(), LINK);
+    refused(&from("another"), &["another", "a name"]);
     let port: Value = serde_json::from_str(&to_config(LINK, &["--port", "2080"])).unwrap();
     assert_eq!(port["inbounds"][0]["port"], 2080);
     let outbound: Value = serde_json::from_str(&to_config(LINK, &["--outbound"])).unwrap();
@@ -163,8 +132,8 @@ fn a_link_on_the_command_line_is_warned_about() {
 #[test]
 fn warnings_about_links_have_no_empty_place() {
     let open = "vless://b831381d-6324-4d53-ad4f-8cda48b30811@a.example:443?type=tcp";
-    let ran = given(&["link", "to-config", "-"], open);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    let ran = given(&mut sealway(&["link", "to-config", "-"]), open);
+    ran.says(0, &[]);
     assert!(ran.stderr.starts_with("warning: VLESS does not encrypt"), "{ran:?}");
 }
 
@@ -201,37 +170,26 @@ fn what_no_link_can_say_is_named() {
     let file = file.to_str().unwrap();
     let ran = run(&["link", "from-config", file]);
     assert_eq!((ran.code, ran.stdout.lines().count()), (0, 1), "{ran:?}");
-    assert!(
-        ran.stderr.contains("\"up\"") && ran.stderr.contains("sendThrough"),
-        "{ran:?}"
-    );
+    ran.says(0, &["\"up\"", "sendThrough"]);
     refused(&["link", "from-config", file, "--tag", "direct"], &["freedom"]);
 }
 
 #[test]
 fn bad_links_and_files_are_refused() {
-    let empty = given(&["link", "to-config", "-"], "vmess://\n");
-    assert!(empty.code == 2 && empty.stderr.contains("it is empty"), "{empty:?}");
-    refused(&["link", "to-config", "https://example.org"], &["vless:// or vmess://"]);
-    refused(&["link", "to-config", "tuic://x@a:1"], &["not supported yet", "tuic"]);
-    refused(
-        &[
-            "link",
-            "to-config",
-            "vless://b831381d-6324-4d53-ad4f-8cda48b30811@a:99999",
-        ],
-        &["the port"],
-    );
-    refused(
-        &["link", "to-config", &LINK.replace("type=ws", "type=kcp")],
-        &["not supported yet"],
-    );
+    given(&mut sealway(&["link", "to-config", "-"]), "vmess://\n").says(2, &["it is empty"]);
+    let unknown = LINK.replace("type=ws", "type=kcp");
+    for (link, said) in [
+        ("https://example.org", &["vless:// or vmess://"][..]),
+        ("tuic://x@a:1", &["not supported yet", "tuic"]),
+        ("vless://b831381d-6324-4d53-ad4f-8cda48b30811@a:99999", &["the port"]),
+        (&unknown, &["not supported yet"]),
+    ] {
+        refused(&["link", "to-config", link], said);
+    }
     refused(&["link", "to-config", LINK, "--port", "0"], &["--port"]);
     refused(&["link", "from-config", "/no/such.json"], &["/no/such.json"]);
     refused(&["link"], &["to-config", "from-config"]);
     let server = workspace().join("examples/vless-tcp/server.json");
-    refused(
-        &["link", "from-config", server.to_str().unwrap()],
-        &["no outbound speaks", "hint: "],
-    );
+    let said = ["no outbound speaks", "hint: "];
+    refused(&["link", "from-config", server.to_str().unwrap()], &said);
 }

@@ -3,18 +3,15 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 
-use super::sealway;
+use super::program::{Program, ended};
 use super::terminal::Terminal;
-
-/// How long anything may take.
-pub const LIMIT: Duration = Duration::from_secs(60);
+use super::{PATIENCE, Ran, ran, sealway};
 
 /// A receiver on this machine that asks nothing.
 pub const RECEIVE: [&str; 6] = ["receive", "--listen", "127.0.0.1:0", "--output", "@out", "--yes"];
@@ -62,8 +59,8 @@ impl Place {
         command
     }
 
-    pub fn output(&self, words: &[&str]) -> Output {
-        self.command(words).output().unwrap()
+    pub fn run(&self, words: &[&str]) -> Ran {
+        ran(&mut self.command(words))
     }
 
     /// A command that tells programs what happens.
@@ -103,14 +100,14 @@ impl Place {
 
 /// A program and the events it tells; ended when dropped.
 pub struct Running {
-    pub child: Child,
+    pub child: Program,
     pub events: Receiver<Value>,
 }
 
 impl Running {
     /// Starts a command that was told `--json`.
     pub fn of(command: &mut Command) -> Running {
-        let mut child = command.spawn().unwrap();
+        let mut child = Program::start(command);
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let (said, events) = channel();
         std::thread::spawn(move || {
@@ -123,14 +120,16 @@ impl Running {
 
     /// One that tells nothing.
     pub fn silent(child: Child) -> Running {
-        let events = channel().1;
-        Running { child, events }
+        Running {
+            child: Program(child),
+            events: channel().1,
+        }
     }
 
     /// What it tells next of this kind.
     pub fn until(&self, event: &str) -> Value {
         loop {
-            let told = self.events.recv_timeout(LIMIT);
+            let told = self.events.recv_timeout(PATIENCE);
             let told = told.unwrap_or_else(|_| panic!("no {event}"));
             if told["event"] == event {
                 return told;
@@ -144,12 +143,12 @@ impl Running {
     }
 
     pub fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        self.child.signal(signal);
     }
 
     /// Its exit code, and what it said on standard error.
     pub fn ended(mut self) -> (Option<i32>, String) {
-        let code = ended(&mut self.child, LIMIT).unwrap_or_else(|| panic!("it goes on"));
+        let code = self.child.ended().code();
         let mut text = String::new();
         if let Some(mut stderr) = self.child.stderr.take() {
             stderr.read_to_string(&mut text).unwrap();
@@ -164,32 +163,8 @@ impl Drop for Running {
         if matches!(self.child.try_wait(), Ok(None)) {
             self.signal(Signal::TERM);
         }
-        ended(&mut self.child, LIMIT);
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        ended(&mut self.child, PATIENCE);
     }
-}
-
-/// The exit code of a program, `None` if it goes on after this time.
-pub fn ended(child: &mut Child, within: Duration) -> Option<Option<i32>> {
-    let until = Instant::now() + within;
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Some(status.code()),
-            _ if Instant::now() >= until => return None,
-            _ => std::thread::sleep(Duration::from_millis(5)),
-        }
-    }
-}
-
-/// How a program ended and all that it said, for messages of tests.
-pub fn text(output: &Output) -> String {
-    format!(
-        "{:?} {} {}",
-        output.status,
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    )
 }
 
 /// Bytes that look random and are the same each time.

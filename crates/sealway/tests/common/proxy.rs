@@ -4,17 +4,14 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use sha2::{Digest, Sha256};
 
-use super::{sealway, workspace};
-
-/// Long enough for a busy machine; only what hangs waits for it.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+use super::program::Program;
+use super::{PATIENCE, sealway, workspace};
 
 /// A certificate for `proxy.example.org` in a folder, as the configurations name it.
 pub struct Certificate {
@@ -93,82 +90,75 @@ pub fn echo() -> SocketAddr {
 
 /// A running `sealway run`, killed if the test fails.
 pub struct Running {
-    child: Child,
+    pub program: Program,
     /// What it said when it began.
     pub began: String,
     /// What it said later.
-    later: Receiver<String>,
+    pub later: Receiver<String>,
 }
 
 impl Running {
+    /// One that has nothing to warn of.
     pub fn start(config: &Path) -> Running {
-        let mut child = sealway(&["run", "-c", config.to_str().unwrap()])
-            .stderr(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let running = Running::start_with(config, &[]);
+        assert_eq!(running.began.lines().count(), 1, "{}", running.began);
+        running
+    }
+
+    pub fn start_with(config: &Path, more: &[&str]) -> Running {
+        let mut command = sealway(&["run", "-c", config.to_str().unwrap()]);
+        let command = command.args(more).stderr(Stdio::piped()).stdout(Stdio::null());
+        let mut program = Program::start(command);
+        let mut stderr = BufReader::new(program.stderr.take().unwrap());
         let mut began = String::new();
-        stderr.read_line(&mut began).unwrap();
-        assert!(began.contains("listens: "), "{}: {began}", config.display());
+        while !began.contains(" listens: ") {
+            let read = stderr.read_line(&mut began).unwrap();
+            assert_ne!(read, 0, "{}: {began}", config.display());
+        }
         let (say, later) = channel();
         std::thread::spawn(move || {
-            for line in stderr.lines().map_while(Result::ok) {
-                let _ = say.send(line);
-            }
+            let lines = stderr.lines().map_while(Result::ok);
+            lines.for_each(|line| drop(say.send(line)));
         });
-        Running { child, began, later }
+        Running { program, began, later }
     }
 
     /// Sends a signal and waits for the end.
     pub fn stop(mut self, signal: Signal) -> ExitStatus {
         self.signal(signal);
-        self.ended()
+        self.program.ended()
     }
 
     /// Kills it, as a crash would. No exit code.
     pub fn stop_hard(mut self) -> Option<i32> {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap().code()
+        self.program.kill().unwrap();
+        self.program.ended().code()
     }
 
     /// Sends a signal, waits until it has been heard, and sends it again.
     pub fn stop_twice(mut self, signal: Signal) -> ExitStatus {
         self.signal(signal);
-        let said = self.later.recv_timeout(PATIENCE).unwrap();
+        let said = self.next();
         assert!(said.contains("second signal"), "{said}");
-        assert!(self.child.try_wait().unwrap().is_none(), "it did not wait");
+        assert!(self.program.runs(), "it did not wait");
         self.signal(signal);
-        self.ended()
+        self.program.ended()
     }
 
-    /// The number of the process.
-    pub fn id(&self) -> u32 {
-        self.child.id()
+    /// The next thing that it says.
+    pub fn next(&self) -> String {
+        self.later.recv_timeout(PATIENCE).unwrap()
     }
 
     pub fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-    }
-
-    fn ended(&mut self) -> ExitStatus {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(Instant::now() < until, "it does not end");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        self.program.signal(signal);
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+/// An outbound of the examples, and one that loopback, which is private, is let through.
+pub const DIRECT: &str = r#"{ "tag": "direct", "protocol": "freedom" }"#;
+pub const ALLOWED: &str = r#"{ "tag": "direct", "protocol": "freedom",
+    "settings": { "finalRules": [{ "action": "allow", "ip": ["127.0.0.0/8"] }] } }"#;
 
 /// A pair on this machine: the client's port, and the two programs.
 pub struct Pair {
@@ -179,7 +169,7 @@ pub struct Pair {
 }
 
 /// Replaces words that must be there.
-fn change(text: &str, changes: &[(&str, String)]) -> String {
+pub fn change(text: &str, changes: &[(&str, String)]) -> String {
     changes.iter().fold(text.to_owned(), |text, (from, to)| {
         assert!(text.contains(from), "no {from} in\n{text}");
         text.replace(from, to)
@@ -195,21 +185,18 @@ impl Pair {
         } else {
             "10086"
         };
-        let direct = r#"{ "tag": "direct", "protocol": "freedom" }"#;
-        let allowed = r#"{ "tag": "direct", "protocol": "freedom",
-            "settings": { "finalRules": [{ "action": "allow", "ip": ["127.0.0.0/8"] }] } }"#;
         let at_port = format!("\"port\": {port},");
         // Rules of its own let through what they name.
         let outbound = if server.contains("\"routing\"") {
-            direct
+            DIRECT
         } else {
-            allowed
+            ALLOWED
         };
         let server = change(
             &certificate.put_in(server),
             &[
                 (&at_port, format!("\"listen\": \"127.0.0.1\", \"port\": {server_port},")),
-                (direct, outbound.to_owned()),
+                (DIRECT, outbound.to_owned()),
             ],
         )
         .replace("@sealway-chat", &format!("@sealway-chat-{server_port}"));

@@ -2,19 +2,19 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
-/// How long anything may take.
-const LIMIT: Duration = Duration::from_secs(60);
+use super::PATIENCE;
+use super::program::Program;
 
 /// A program that runs there, and what it has shown.
 pub struct Terminal {
-    pub child: Child,
+    pub child: Program,
     keys: File,
     shown: Arc<Mutex<String>>,
     read: usize,
@@ -36,7 +36,7 @@ impl Terminal {
         let slave = ioctl_tiocgptpeer(&master, flags).unwrap();
         let stdio = || Stdio::from(slave.try_clone().unwrap());
         command.stdin(stdio()).stdout(stdio()).stderr(stdio());
-        let child = command.spawn().unwrap();
+        let child = Program::start(&mut command);
         drop(command);
         let keys = File::from(master);
         let (mut screen, shown) = (keys.try_clone().unwrap(), Arc::new(Mutex::new(String::new())));
@@ -58,7 +58,7 @@ impl Terminal {
 
     /// Waits until `text` is shown behind what was waited for before, and gives what came up to its end.
     pub fn until(&mut self, text: &str) -> String {
-        let until = Instant::now() + LIMIT;
+        let until = Instant::now() + PATIENCE;
         loop {
             let shown = self.shown.lock().unwrap();
             if let Some(at) = shown[self.read..].find(text) {
@@ -90,24 +90,10 @@ impl Terminal {
 
     /// How it ended, and all that it showed.
     pub fn ended(mut self) -> (Option<i32>, String) {
-        let until = Instant::now() + LIMIT;
-        let status: ExitStatus = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(Instant::now() < until, "it goes on: {:?}", self.shown.lock().unwrap());
-            std::thread::sleep(Duration::from_millis(5));
-        };
+        let status = self.child.ended();
         // What was written last may not have been read yet.
         std::thread::sleep(Duration::from_millis(100));
         let shown = self.shown.lock().unwrap().clone();
         (status.code(), shown)
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::common::drop::{LIMIT, Place, Running, can_mount, text};
+use crate::common::drop::{Place, Running, can_mount};
+use crate::common::program::Program;
+use crate::common::{ran, until, words};
 
 /// An end that shares and one that mounts; both are ready.
 fn shared(place: &Place) -> (Running, Running) {
@@ -92,11 +94,7 @@ fn a_signal_ends_a_question() {
         let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
         u64::from_str_radix(mask.trim(), 16).unwrap() >> (Signal::TERM.as_raw() - 1) & 1 == 1
     };
-    let until = Instant::now() + LIMIT;
-    while !catches() {
-        assert!(Instant::now() < until, "it listens to no signal");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until("it listens to no signal", catches);
     running.signal(Signal::TERM);
     let (code, text) = running.ended();
     assert_eq!(code, Some(130), "{text}");
@@ -108,34 +106,21 @@ fn a_signal_ends_a_question() {
 fn a_mount_point_that_holds_something_is_said_before_anybody_is_asked_to_come() {
     let place = Place::with_tree();
     fs::write(place.path("mount/file"), b"here already").unwrap();
-    for words in [
-        &["mount", "@mount", "--listen", "127.0.0.1:0", "--json"][..],
-        &[
-            "share",
-            "@tree",
-            "--mount",
-            "@mount",
-            "--listen",
-            "127.0.0.1:0",
-            "--json",
-        ],
+    for line in [
+        "mount @mount --listen 127.0.0.1:0 --json",
+        "share @tree --mount @mount --listen 127.0.0.1:0 --json",
     ] {
-        let mut running = place.command(words).spawn().unwrap();
+        let mut program = Program::start(&mut place.command(&words(line)));
         let mut said = String::new();
         // An end that waits says so first.
-        BufReader::new(running.stdout.take().unwrap())
-            .read_line(&mut said)
-            .unwrap();
-        if said.contains("listening") {
-            let _ = running.kill();
-        }
-        let output = running.wait_with_output().unwrap();
+        let mut stdout = BufReader::new(program.stdout.take().unwrap());
+        stdout.read_line(&mut said).unwrap();
         assert!(
             said.contains("\"error\"") && !said.contains("listening"),
-            "{words:?} {said}"
+            "{line} {said}"
         );
-        assert_eq!(output.status.code(), Some(2), "{words:?} {}", text(&output));
-        assert!(text(&output).contains("--nonempty"), "{words:?} {}", text(&output));
+        assert!(said.contains("--nonempty"), "{line} {said}");
+        assert_eq!(program.ended().code(), Some(2), "{line}");
     }
 }
 
@@ -144,74 +129,48 @@ fn where_nobody_can_be_asked_the_flag_that_decides_is_named() {
     let place = Place::with_tree();
     let everywhere = ["--listen", "0.0.0.0:0", "--anyone", "--json"];
     let elsewhere = ["--connect", "192.0.2.1:9", "--anyone", "--json"];
-    for command in [
-        &["send", "@tree/file"][..],
-        &["send", "@tree/file", "--via", "grpc"],
-        &["receive", "--output", "@out", "--yes"],
-        &["share", "@tree"],
-        &["mount", "@mount"],
+    for line in [
+        "send @tree/file",
+        "send @tree/file --via grpc",
+        "receive --output @out --yes",
+        "share @tree",
+        "mount @mount",
     ] {
         for address in [everywhere, elsewhere] {
-            let output = place.command(&[command, &address].concat()).output().unwrap();
-            let said = text(&output);
-            assert_eq!(output.status.code(), Some(2), "{command:?} {said}");
+            let ran = place.run(&[&words(line)[..], &address].concat());
+            ran.says(2, &["--unchecked", "no terminal"]);
             assert!(
-                said.contains("--unchecked") && said.contains("no terminal"),
-                "{command:?} {said}"
+                !ran.stdout.contains("listening"),
+                "it has asked somebody to come: {ran:?}"
             );
-            assert!(!said.contains("listening"), "it has asked somebody to come: {said}");
         }
     }
-    for (words, says) in [
-        (&["receive", "--output", "@out", "--listen", "127.0.0.1:0"][..], "--yes"),
+    for (line, says) in [
+        ("receive --output @out --listen 127.0.0.1:0", "--yes"),
         (
-            &["receive", "--output", "@out", "--yes", "--connect", "192.0.2.1:9"],
+            "receive --output @out --yes --connect 192.0.2.1:9",
             "hint: write it to standard input",
         ),
         (
-            &[
-                "receive",
-                "--output",
-                "@out",
-                "--listen",
-                "127.0.0.1:0",
-                "--yes",
-                "--conflict",
-                "ask",
-            ],
+            "receive --output @out --listen 127.0.0.1:0 --yes --conflict ask",
             "--conflict rename",
         ),
-        (
-            &["send", "@tree/file", "--listen", "127.0.0.1:0", "--unchecked"],
-            "--anyone",
-        ),
+        ("send @tree/file --listen 127.0.0.1:0 --unchecked", "--anyone"),
     ] {
-        let output = place.command(words).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{words:?} {}", text(&output));
-        assert!(text(&output).contains(says), "{words:?} {}", text(&output));
+        place.run(&words(line)).says(2, &[says]);
     }
 }
 
 #[test]
 fn unchecked_takes_whoever_comes() {
     let place = Place::with_tree();
-    let receiver = place.start(&[
-        "receive",
-        "--listen",
-        "0.0.0.0:0",
-        "--output",
-        "@out",
-        "--yes",
-        "--anyone",
-        "--unchecked",
-    ]);
+    let receiver = place.start(&words(
+        "receive --listen 0.0.0.0:0 --output @out --yes --anyone --unchecked",
+    ));
     let address = receiver.address();
     let port = address.rsplit_once(':').unwrap().1;
-    let sent = place
-        .command(&["send", "@tree/file", "--connect", &format!("127.0.0.1:{port}")])
-        .output()
-        .unwrap();
-    assert!(sent.status.success(), "{}", text(&sent));
+    let sent = place.run(&["send", "@tree/file", "--connect", &format!("127.0.0.1:{port}")]);
+    sent.says(0, &[]);
     let connected = receiver.until("connected");
     assert_eq!(connected["proved"], false, "{connected}");
     assert!(connected["check"].as_str().unwrap().split(' ').count() == 5);
@@ -273,11 +232,7 @@ fn what_could_not_be_read_is_counted_at_both_ends() {
     let sender = place.start(&["send", "--connect", &address, "@tree"]);
     for end in [sender, receiver] {
         let done = end.until("done");
-        assert_eq!(
-            (done["files"].as_u64(), done["failed"].as_u64()),
-            (Some(1), Some(1)),
-            "{done}"
-        );
+        assert_eq!([&done["files"], &done["failed"]], [1, 1], "{done}");
         let (code, text) = end.ended();
         assert_eq!(code, Some(11), "{text}");
     }
@@ -286,84 +241,51 @@ fn what_could_not_be_read_is_counted_at_both_ends() {
 #[test]
 fn every_failure_is_told_to_programs_once() {
     let place = Place::with_tree();
-    for (words, exit) in [
+    for (line, exit) in [
         (
-            &[
-                "receive",
-                "--yes",
-                "--output",
-                "@nowhere/at/all",
-                "--listen",
-                "127.0.0.1:0",
-            ][..],
+            "receive --yes --output @nowhere/at/all --listen 127.0.0.1:0 --json",
             None,
         ),
-        (
-            &["receive", "--yes", "--output", "@out", "--connect", "no address"],
-            Some(2),
-        ),
-        (&["send", "@missing", "--listen", "127.0.0.1:0"], None),
-        (&["mount", "@missing", "--listen", "127.0.0.1:0"], Some(2)),
-        (&["send", "@tree", "--connect", "127.0.0.1:0"], Some(7)),
+        ("receive --yes --output @out --connect no-address --json", Some(2)),
+        ("send @missing --listen 127.0.0.1:0 --json", None),
+        ("mount @missing --listen 127.0.0.1:0 --json", Some(2)),
+        ("send @tree --connect 127.0.0.1:0 --json", Some(7)),
     ] {
-        let output = place.command(&[words, &["--json"]].concat()).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let events: Vec<serde_json::Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let ran = place.run(&words(line));
+        let event = |line| serde_json::from_str::<serde_json::Value>(line).unwrap();
+        let events: Vec<_> = ran.stdout.lines().map(event).collect();
         let errors: Vec<_> = events.iter().filter(|event| event["event"] == "error").collect();
-        assert_eq!(errors.len(), 1, "{words:?} {said}");
-        assert_eq!(
-            errors[0]["exit"].as_i64(),
-            output.status.code().map(i64::from),
-            "{words:?} {said}"
-        );
-        assert!(
-            exit.is_none_or(|exit| output.status.code() == Some(exit)),
-            "{words:?} {}",
-            text(&output)
-        );
+        assert_eq!(errors.len(), 1, "{line} {ran:?}");
+        assert_eq!(errors[0]["exit"], ran.code, "{line} {ran:?}");
+        assert!(exit.is_none_or(|exit| ran.code == exit), "{line} {ran:?}");
     }
 }
 
 #[test]
 fn a_code_in_place_of_a_folder_is_told_where_it_goes() {
     let place = Place::with_tree();
-    for (words, hint) in [
-        (&["receive", "--yes", "7-castle-lemon"][..], "`sealway receive`"),
-        (
-            &["receive", "--yes", "--output", "7-castle-lemon-opera"],
-            "`sealway receive`",
-        ),
+    for (line, hint) in [
+        ("receive --yes 7-castle-lemon", "`sealway receive`"),
+        ("receive --yes --output 7-castle-lemon-opera", "`sealway receive`"),
         // Also where somebody would have to be asked, and nobody can be.
-        (&["receive", "7-castle-lemon-opera"], "`sealway receive`"),
-        (&["localsend", "--output", "7-castle-lemon-opera"], "`sealway receive`"),
-        (&["send", "7-castle-lemon-opera"], "`sealway receive`"),
-        (&["mount", "7-castle-lemmon-opera"], "`sealway mount MOUNTPOINT`"),
-        (&["share", "7-castle-lemon-opera"], "`sealway mount MOUNTPOINT`"),
+        ("receive 7-castle-lemon-opera", "`sealway receive`"),
+        ("localsend --output 7-castle-lemon-opera", "`sealway receive`"),
+        ("send 7-castle-lemon-opera", "`sealway receive`"),
+        ("mount 7-castle-lemmon-opera", "`sealway mount MOUNTPOINT`"),
+        ("share 7-castle-lemon-opera", "`sealway mount MOUNTPOINT`"),
         (
-            &["pair", "7-castle-lemon-opera", "@mount"],
+            "pair 7-castle-lemon-opera @mount",
             "`sealway pair --join DIR MOUNTPOINT`",
         ),
     ] {
-        let output = place.command(words).output().unwrap();
-        let said = text(&output);
-        assert!(
-            said.contains("this looks like a code") && said.contains(hint),
-            "{words:?} {said}"
-        );
-        assert!(!said.contains("terminal"), "{words:?} {said}");
+        let ran = place.run(&words(line));
+        ran.says(ran.code, &["this looks like a code", hint]);
+        assert!(!ran.stderr.contains("terminal"), "{line} {ran:?}");
     }
     // Other names are no codes.
-    for words in [
-        &["receive", "--yes", "2024-invoices"][..],
-        &["mount", "missing"],
-        &["send", "missing"],
-    ] {
-        let output = place.command(words).output().unwrap();
-        assert!(
-            !output.status.success() && !text(&output).contains("code"),
-            "{}",
-            text(&output)
-        );
+    for line in ["receive --yes 2024-invoices", "mount missing", "send missing"] {
+        let ran = place.run(&words(line));
+        assert!(ran.code != 0 && !ran.stderr.contains("code"), "{line} {ran:?}");
     }
 }
 
@@ -372,17 +294,7 @@ fn a_code_of_a_wrong_length_is_refused_before_anything_is_sent() {
     let place = Place::with_tree();
     for code in ["7-castle-lemon", "7-castle-lemon-opera-castle"] {
         // Nobody is there, which would be said after ten seconds.
-        let mut command = place.command(&[
-            "receive",
-            "--output",
-            "@out",
-            "--yes",
-            "--connect",
-            "192.0.2.1:9",
-            "--code",
-        ]);
-        let output = command.env("SEALWAY_CODE", code).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
-        assert!(text(&output).contains("3 words"), "{}", text(&output));
+        let mut command = place.command(&words("receive --output @out --yes --connect 192.0.2.1:9 --code"));
+        ran(command.env("SEALWAY_CODE", code)).says(2, &["3 words"]);
     }
 }

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::common::namespace::{in_namespace, succeeded};
-use crate::common::{PROGRAM, Ran, peer_is_missing, private_folder, sealway};
+use crate::common::namespace::in_namespace;
+use crate::common::{PROGRAM, installed, peer_is_missing, private_folder, ran, sealway};
 
 fn found(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?)
@@ -18,25 +18,20 @@ fn ours_with_ours_and_with_curl() {
         peer_is_missing("there is no curl (scripts/install-peers)");
         PathBuf::new()
     });
-    succeeded(in_namespace(
-        "drop/localsend/ours.sh",
-        &[Path::new(PROGRAM), &curl, work.path()],
-    ));
+    in_namespace("drop/localsend/ours.sh", &[Path::new(PROGRAM), &curl, work.path()]);
 }
 
 /// A script with localsendd.
 fn with_localsendd(script: &str) {
-    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
-    let data = data.unwrap_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap()).join(".local/share"));
-    let peer = data.join("sealway-peers/localsendd/bin");
+    let peer = installed("localsendd/bin");
     if !peer.join("localsendd").exists() {
         return peer_is_missing("there is no localsendd (scripts/install-peers)");
     }
     let work = private_folder();
-    succeeded(in_namespace(
+    in_namespace(
         &format!("drop/localsend/{script}"),
         &[Path::new(PROGRAM), &peer, work.path()],
-    ));
+    );
 }
 
 #[test]
@@ -77,8 +72,6 @@ fn what_makes_no_sense_is_said() {
         (&["localsend", "forget", "nobody"], "no device is remembered as nobody"),
         (&["send", "--localsend", "x", "/nonexistent"], "/nonexistent"),
     ] {
-        let ran = Ran::from(sealway(words).env("SEALWAY_CONFIG_DIR", dir.path()).output().unwrap());
-        assert_eq!(ran.code, 2, "{words:?}: {}", ran.stderr);
-        assert!(ran.stderr.contains(said), "{words:?}: {}", ran.stderr);
+        ran(sealway(words).env("SEALWAY_CONFIG_DIR", dir.path())).says(2, &[said]);
     }
 }

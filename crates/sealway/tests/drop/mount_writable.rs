@@ -1,6 +1,6 @@
 //! `sealway share --writable`, `sealway mount --writable` and `sealway pair`, as programs.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -9,35 +9,19 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::common::drop::{Place, Running, can_mount, text};
-use crate::common::peer_is_missing;
+use crate::common::{peer_is_missing, words};
 
 fn start(place: &Place) -> (Running, Running) {
-    let share = place.start(&[
-        "share",
-        "@tree",
-        "--writable",
-        "--keep-free",
-        "1M",
-        "--listen",
-        "127.0.0.1:0",
-        "--reconnect",
-        "0",
-    ]);
+    let line = "share @tree --writable --keep-free 1M --listen 127.0.0.1:0 --reconnect 0";
+    let share = place.start(&words(line));
     let mount = mount(place, &share.address());
     (share, mount)
 }
 
 fn mount(place: &Place, address: &str) -> Running {
-    let words = [
-        "mount",
-        "@mount",
-        "--writable",
-        "--connect",
-        address,
-        "--reconnect",
-        "0",
-    ];
-    let mount = place.start(&words);
+    let mount = place.start(&words(&format!(
+        "mount @mount --writable --connect {address} --reconnect 0"
+    )));
     assert_eq!(mount.until("ready")["writable"], "mount");
     mount
 }
@@ -51,29 +35,11 @@ fn both_ends_write_to_the_folder_of_each_other() {
     for name in ["tree2", "mount2"] {
         fs::create_dir(place.path(name)).unwrap();
     }
-    let share = place.start(&[
-        "share",
-        "@tree",
-        "--mount",
-        "@mount2",
-        "--writable=both",
-        "--keep-free",
-        "1M",
-        "--listen",
-        "127.0.0.1:0",
-    ]);
-    let address = share.address();
-    let mount = place.start(&[
-        "mount",
-        "@mount",
-        "--share",
-        "@tree2",
-        "--writable=both",
-        "--keep-free",
-        "1M",
-        "--connect",
-        &address,
-    ]);
+    let both = "--writable=both --keep-free 1M";
+    let share = format!("share @tree --mount @mount2 {both} --listen 127.0.0.1:0");
+    let share = place.start(&words(&share));
+    let mount = format!("mount @mount --share @tree2 {both} --connect {}", share.address());
+    let mount = place.start(&words(&mount));
     assert_eq!(mount.until("ready")["writable"], "both");
     assert_eq!(share.until("ready")["writable"], "both");
     write_both(&place);
@@ -100,18 +66,19 @@ fn a_pair_works_in_the_folders_of_each_other() {
             fs::create_dir(place.path(name)).unwrap();
         }
         let (_relay, relay) = place.relay();
-        let first = ["pair", "@tree", "@mount2", "--keep-free", "1M", "--json"];
-        let second = ["pair", "@tree2", "@mount", "--join", "--keep-free", "1M", "--json"];
+        let first = |at: &str| format!("pair @tree @mount2 --keep-free 1M --json {at}");
+        let second = |at: &str| format!("pair @tree2 @mount --join --keep-free 1M --json {at}");
+        let begin = |line: &str| Running::of(&mut place.command(&words(line)));
         let (first, second) = if by_code {
-            let first = Running::of(&mut place.command(&[&first[..], &["--relay", &relay]].concat()));
+            let at = format!("--relay {relay}");
+            let first = begin(&first(&at));
             let code = first.until("code")["code"].as_str().unwrap().to_owned();
-            let mut command = place.command(&[&second[..], &["--relay", &relay]].concat());
+            let mut command = place.command(&words(&second(&at)));
             (first, Running::of(command.env("SEALWAY_CODE", code)))
         } else {
-            let first = Running::of(&mut place.command(&[&first[..], &["--listen", "127.0.0.1:0"]].concat()));
+            let first = begin(&first("--listen 127.0.0.1:0"));
             let address = first.address();
-            let mut command = place.command(&[&second[..], &["--connect", &address]].concat());
-            (first, Running::of(&mut command))
+            (first, begin(&second(&format!("--connect {address}"))))
         };
         assert_eq!(second.until("ready")["writable"], "both");
         assert_eq!(first.until("ready")["writable"], "both");
@@ -132,40 +99,35 @@ fn a_folder_is_not_mounted_in_the_one_that_is_shared() {
         &["share", "@tree", "--mount", "@tree", "--nonempty"],
         &["mount", "@tree", "--share", "@tree/theirs", "--nonempty"],
     ] {
-        let output = place.output(&[words, &["--connect", "127.0.0.1:1"]].concat());
-        assert_eq!(output.status.code(), Some(2), "{words:?}");
-        assert!(text(&output).contains("must be apart"), "{words:?}: {}", text(&output));
+        place
+            .run(&[words, &["--connect", "127.0.0.1:1"]].concat())
+            .says(2, &["must be apart"]);
     }
 }
 
 #[test]
 fn nothing_is_writable_unless_it_is_said_and_what_does_not_fit_is_refused() {
     let place = Place::with_tree();
-    for (words, wrong) in [
-        (&["share", "@tree", "--writable=mount"][..], "nothing is mounted here"),
-        (&["share", "@tree", "--writable=both"], "nothing is mounted here"),
-        (
-            &["mount", "@mount", "--writable=both"],
-            "no folder of this end is shared",
-        ),
-        (&["mount", "@mount", "--writable", "--cache", "@out"], "keeps no copies"),
-        (&["share", "@tree", "--keep-free", "1G"], "--writable"),
-        (&["share", "@tree", "--hidden"], "--writable"),
-        (&["share", "@tree", "--writable=all"], "possible values"),
+    for (line, wrong) in [
+        ("share @tree --writable=mount", "nothing is mounted here"),
+        ("share @tree --writable=both", "nothing is mounted here"),
+        ("mount @mount --writable=both", "no folder of this end is shared"),
+        ("mount @mount --writable --cache @out", "keeps no copies"),
+        ("share @tree --keep-free 1G", "--writable"),
+        ("share @tree --hidden", "--writable"),
+        ("share @tree --writable=all", "possible values"),
     ] {
-        let output = place.output(&[words, &["--connect", "127.0.0.1:1"]].concat());
-        assert_eq!(output.status.code(), Some(2), "{words:?}");
-        assert!(text(&output).contains(wrong), "{words:?}: {}", text(&output));
+        place
+            .run(&words(&format!("{line} --connect 127.0.0.1:1")))
+            .says(2, &[wrong]);
     }
     if !can_mount() {
         return;
     }
     // An owner that does not say it.
     let share = place.start(&["share", "@tree", "--listen", "127.0.0.1:0"]);
-    let output = place.output(&["mount", "@mount", "--writable", "--connect", &share.address()]);
-    assert_eq!(output.status.code(), Some(2));
-    let said = text(&output);
-    assert!(said.contains("read-only") && said.contains("--writable"), "{said}");
+    let refused = place.run(&["mount", "@mount", "--writable", "--connect", &share.address()]);
+    refused.says(2, &["read-only", "--writable"]);
     share.signal(Signal::TERM);
     share.ended();
 }
@@ -225,12 +187,7 @@ fn nothing_that_was_acknowledged_is_lost_when_either_end_is_killed_at_any_moment
     for round in 0..20_u64 {
         let place = Place::with_tree();
         let (share, mount) = start(&place);
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(place.path("mount/journal"))
-            .unwrap();
+        let file = File::create_new(place.path("mount/journal")).unwrap();
         let acknowledged = AtomicU64::new(0);
         std::thread::scope(|scope| {
             let writing = scope.spawn(|| journal(&file, &acknowledged));

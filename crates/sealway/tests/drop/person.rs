@@ -1,15 +1,16 @@
 //! What a person sees of `sealway send` and `receive`, and is asked.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
-use crate::common::drop::{Place, Running, text};
+use crate::common::drop::{Place, Running};
+use crate::common::program::Program;
 use crate::common::terminal::Terminal;
+use crate::common::{Ran, given, ran, words};
 
 #[test]
 fn the_question_shows_what_a_yes_is_to_and_takes_a_clear_answer_only() {
@@ -63,14 +64,12 @@ fn a_no_is_one_also_through_grpc() {
         let words = [&["send", "--connect", &address, "@file"], via].concat();
         let sender = place.command(&words).spawn().unwrap();
         let question = terminal.until("take it? [y/N] ");
-        assert!(
-            question.contains("5 B in 1 file;") && question.contains("\r\n  file\r\n"),
-            "{question:?}"
-        );
+        for part in ["5 B in 1 file;", "\r\n  file\r\n"] {
+            assert!(question.contains(part), "{question:?}");
+        }
         terminal.press("n\n");
-        let sent = sender.wait_with_output().unwrap();
-        assert_eq!(sent.status.code(), Some(7), "{via:?} {}", text(&sent));
-        assert!(text(&sent).contains("declined: not wanted"), "{}", text(&sent));
+        let sent = Ran::from(sender.wait_with_output().unwrap());
+        sent.says(7, &["declined: not wanted"]);
         let (code, shown) = terminal.ended();
         assert_eq!(code, Some(7), "{shown}");
         assert_eq!(fs::read_dir(place.path("out")).unwrap().count(), 0);
@@ -85,8 +84,7 @@ fn a_yes_through_grpc_brings_the_file() {
     let sender = place.command(&words).spawn().unwrap();
     terminal.until("take it? [y/N] ");
     terminal.press("Y\n");
-    let sent = sender.wait_with_output().unwrap();
-    assert_eq!(sent.status.code(), Some(0), "{}", text(&sent));
+    Ran::from(sender.wait_with_output().unwrap()).says(0, &[]);
     assert_eq!(terminal.ended().0, Some(0));
     assert_eq!(fs::read(place.path("out/file")).unwrap(), b"hello");
 }
@@ -112,7 +110,7 @@ fn a_code_is_completed_at_the_tab() {
     let mut terminal = Terminal::run(command(), 80);
     terminal.until("Tab completes words): ");
     assert!(!terminal.is_plain());
-    kill_process(Pid::from_child(&terminal.child), Signal::TERM).unwrap();
+    terminal.child.signal(Signal::TERM);
     terminal.until("stopped");
     assert!(terminal.is_plain());
     assert_eq!(terminal.ended().0, Some(130));
@@ -171,26 +169,20 @@ fn the_line_that_a_sender_shows_works_at_the_other_end() {
             _ => &["@tree", "@mount"],
         };
         let words = [&[first, "--listen", "0.0.0.0:0"], what].concat();
-        let mut child = place.command(&words).spawn().unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap())
-            .lines()
-            .map_while(Result::ok);
-        let code = said
-            .by_ref()
-            .find_map(|line| line.strip_prefix("code: ").map(str::to_owned))
-            .unwrap();
-        let line = said.by_ref().find(|line| line.starts_with("  sealway ")).unwrap();
+        let mut program = Program::start(&mut place.command(&words));
+        let lines = BufReader::new(program.stderr.take().unwrap()).lines();
+        let mut said = lines.map_while(Result::ok);
+        let code = said.find_map(|line| line.strip_prefix("code: ").map(str::to_owned));
+        let code = code.unwrap();
+        let line = said.find(|line| line.starts_with("  sealway ")).unwrap();
         assert!(line.starts_with(&format!("  sealway {second} --connect ")), "{line}");
         assert!(!line.contains(&code), "a command line is no place for a code");
         let words: Vec<&str> = line.split_whitespace().skip(1).collect();
         if first == "send" && words[2] != "HOST:PORT" {
-            let received = place.command(&[&words[..], &["--yes", "--output", "@out"]].concat());
-            let received = { received }.env("SEALWAY_CODE", code).output().unwrap();
-            assert!(received.status.success(), "{line} {}", text(&received));
-            assert!(child.wait().unwrap().success());
+            let mut receive = place.command(&[&words[..], &["--yes", "--output", "@out"]].concat());
+            ran(receive.env("SEALWAY_CODE", code)).says(0, &[]);
+            assert!(program.ended().success());
         }
-        let _ = child.kill();
-        child.wait().unwrap();
     }
 }
 
@@ -198,60 +190,38 @@ fn the_line_that_a_sender_shows_works_at_the_other_end() {
 fn an_end_that_would_wait_beside_one_that_waits_explains_its_choices() {
     let place = Place::new();
     fs::create_dir(place.path("mount")).unwrap();
-    for (words, other) in [
-        (
-            &["receive", "--yes", "--no-lan", "--output", "@out"][..],
-            "sealway send",
-        ),
-        (
-            &["receive", "--yes", "--output", "@out", "--anyone", "--unchecked"],
-            "sealway send",
-        ),
-        (&["mount", "@mount", "--no-lan"], "sealway share"),
-        (&["pair", "@out", "@mount", "--join", "--no-lan"], "sealway pair"),
+    for (line, other) in [
+        ("receive --yes --no-lan --output @out", "sealway send"),
+        ("receive --yes --output @out --anyone --unchecked", "sealway send"),
+        ("mount @mount --no-lan", "sealway share"),
+        ("pair @out @mount --join --no-lan", "sealway pair"),
     ] {
-        let output = place.output(words);
-        let said = text(&output);
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        for says in [other, "--connect HOST:PORT", "--listen 0.0.0.0:", "--relay HOST:PORT"] {
-            assert!(said.contains(says), "{words:?} {says} {said}");
-        }
+        let ways = ["--connect HOST:PORT", "--listen 0.0.0.0:", "--relay HOST:PORT"];
+        place.run(&words(line)).says(2, &[&[other][..], &ways].concat());
     }
 }
 
 #[test]
 fn a_folder_that_is_missing_is_offered_or_made() {
     let place = Place::new();
-    let missing = place.output(&["receive", "--listen", "127.0.0.1:0", "--yes", "--output", "@a/b"]);
-    assert_eq!(missing.status.code(), Some(2));
-    assert!(text(&missing).contains("--create makes it"), "{}", text(&missing));
-    let words = ["receive", "--listen", "127.0.0.1:0", "--output", "@a/b"];
-    let mut terminal = Terminal::run(place.command(&words), 80);
+    let missing = place.run(&words("receive --listen 127.0.0.1:0 --yes --output @a/b"));
+    missing.says(2, &["--create makes it"]);
+    let at_terminal = |line| Terminal::run(place.command(&words(line)), 80);
+    let mut terminal = at_terminal("receive --listen 127.0.0.1:0 --output @a/b");
     terminal.until("make it? [y/N] ");
     terminal.press("y\n");
     terminal.until("waiting at ");
     assert!(place.path("a/b").is_dir());
     drop(terminal);
-    let words = [
-        "receive",
-        "--listen",
-        "127.0.0.1:0",
-        "--output",
-        "@c/d",
-        "--create",
-        "--yes",
-    ];
-    let mut terminal = Terminal::run(place.command(&words), 80);
+    let mut terminal = at_terminal("receive --listen 127.0.0.1:0 --output @c/d --create --yes");
     terminal.until("waiting at ");
     assert!(place.path("c/d").is_dir());
     // Nothing came, so nothing is kept, and nothing is said of it.
-    kill_process(Pid::from_child(&terminal.child), Signal::TERM).unwrap();
+    terminal.child.signal(Signal::TERM);
     let (code, shown) = terminal.ended();
     assert_eq!(code, Some(130));
-    assert!(
-        shown.contains("stopping") && !shown.contains("kept") && !shown.contains("goes on"),
-        "{shown}"
-    );
+    let said = ["stopping", "kept", "goes on"].map(|words| shown.contains(words));
+    assert_eq!(said, [true, false, false], "{shown}");
 }
 
 #[test]
@@ -288,19 +258,19 @@ fn what_was_not_compared_is_not_called_verified() {
         let (receiver, address) = place.receiver(&[]);
         let mut words = vec!["send", "--connect", &address, "@file"];
         words.extend(json.then_some("--json"));
-        let sent = place.output(&words);
-        assert!(sent.status.success(), "{}", text(&sent));
-        (text(&sent), receiver.until("done"))
+        let sent = place.run(&words);
+        sent.says(0, &[]);
+        (sent.stderr, receiver.until("done"))
     };
     let (said, done) = transfer(false);
     assert!(said.contains("every byte of that verified"), "{said}");
-    assert_eq!((&done["same"], &done["files"]), (&0.into(), &1.into()), "{done}");
+    assert_eq!([&done["same"], &done["files"]], [0, 1], "{done}");
     let (said, done) = transfer(false);
     assert!(
         !said.contains("verified") && said.contains("no content was compared"),
         "{said}"
     );
-    assert_eq!((&done["same"], &done["files"]), (&1.into(), &1.into()), "{done}");
+    assert_eq!([&done["same"], &done["files"]], [1, 1], "{done}");
 }
 
 #[test]
@@ -312,23 +282,15 @@ fn renames_are_events_and_advice_helps() {
     fs::write(place.path("out/tree/name"), b"already there").unwrap();
     fs::write(place.path("out/tree/folder"), b"no folder").unwrap();
     let (receiver, address) = place.receiver(&[]);
-    place.output(&["send", "--connect", &address, "@tree"]);
+    place.run(&["send", "--connect", &address, "@tree"]);
     let offer = receiver.until("offer");
-    assert_eq!(
-        (&offer["names"][0], &offer["links"]),
-        (&"tree/".into(), &0.into()),
-        "{offer}"
-    );
+    assert!(offer["names"][0] == "tree/" && offer["links"] == 0, "{offer}");
     let left_out = receiver.until("left-out")["text"].as_str().unwrap().to_owned();
-    assert!(
-        left_out.contains("tree/folder: ") && left_out.contains("move that away"),
-        "{left_out}"
-    );
+    for part in ["tree/folder: ", "move that away"] {
+        assert!(left_out.contains(part), "{left_out}");
+    }
     let renamed = receiver.until("renamed");
-    assert_eq!(
-        (&renamed["path"], &renamed["name"]),
-        (&"tree/name".into(), &"tree/name (1)".into())
-    );
+    assert_eq!([&renamed["path"], &renamed["name"]], ["tree/name", "tree/name (1)"]);
     assert_eq!(receiver.until("done")["renamed"], 1);
     receiver.ended();
 }
@@ -339,29 +301,20 @@ fn standard_input_is_sent_as_a_file() {
     for (name, arrives) in [(&[][..], "stdin"), (&["--name", "dump.sql"], "dump.sql")] {
         let (receiver, address) = place.receiver(&[]);
         let mut sender = place.command(&[&["send", "--connect", &address, "-"], name].concat());
-        let mut sender = sender
-            .env("TMPDIR", place.0.path())
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let bytes: Vec<u8> = (0..3_000_000_u32).map(|i| (i % 251) as u8).collect();
-        sender.stdin.take().unwrap().write_all(&bytes).unwrap();
-        let sent = sender.wait_with_output().unwrap();
-        assert!(sent.status.success(), "{}", text(&sent));
+        let bytes: String = ('\0'..='\x7f').cycle().take(3_000_000).collect();
+        given(sender.env("TMPDIR", place.0.path()), &bytes).says(0, &[]);
         receiver.until("done");
         assert_eq!(receiver.ended().0, Some(0));
         let arrived = place.path("out").join(arrives);
-        assert!(fs::read(&arrived).unwrap() == bytes);
+        assert!(fs::read_to_string(&arrived).unwrap() == bytes);
         assert_eq!(fs::metadata(&arrived).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    for (words, says) in [
-        (&["send", "-", "@file"][..], "alone"),
-        (&["send", "@file", "--name", "x"], "--name"),
-        (&["send", "-", "--name", "a/b"], "a/b"),
+    for (line, says) in [
+        ("send - @file", "alone"),
+        ("send @file --name x", "--name"),
+        ("send - --name a/b", "a/b"),
     ] {
-        let output = place.output(words);
-        assert_eq!(output.status.code(), Some(2), "{words:?} {}", text(&output));
-        assert!(text(&output).contains(says), "{words:?} {}", text(&output));
+        place.run(&words(line)).says(2, &[says]);
     }
 }
 
@@ -375,33 +328,23 @@ fn a_link_that_is_named_is_said_before_it_is_sent() {
     ] {
         // Nobody is there; what is sent was said before.
         let words = [&["send", "--listen", "127.0.0.1:0", "@latest"], follow].concat();
-        let mut child = place.command(&words).spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut program = Program::start(&mut place.command(&words));
+        let mut lines = BufReader::new(program.stderr.take().unwrap()).lines();
         let line = lines.next().unwrap().unwrap();
         assert!(line.contains("latest") && line.contains(says), "{line}");
-        child.kill().unwrap();
-        child.wait().unwrap();
     }
 }
 
 #[test]
 fn an_address_may_name_an_interface() {
     let place = Place::new();
-    let output = place.output(&["send", "--connect", "[fe80::1%no-such]:4000", "@file"]);
-    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
-    assert!(text(&output).contains("no interface no-such"), "{}", text(&output));
+    let unknown = place.run(&words("send --connect [fe80::1%no-such]:4000 @file"));
+    unknown.says(2, &["no interface no-such"]);
     // Of this machine: the name is known, and what the network then says is no matter of form.
-    let output = place.output(&[
-        "receive",
-        "--listen",
-        "[fe80::1%lo]:0",
-        "--yes",
-        "--output",
-        "@out",
-        "--anyone",
-        "--unchecked",
-    ]);
-    assert!(!text(&output).contains("HOST:PORT"), "{}", text(&output));
+    let known = place.run(&words(
+        "receive --listen [fe80::1%lo]:0 --yes --output @out --anyone --unchecked",
+    ));
+    assert!(!known.stderr.contains("HOST:PORT"), "{known:?}");
 }
 
 /// Of a desktop there is what says that one is there, and a `notify-send` that writes down what it is to show.
@@ -410,10 +353,8 @@ fn the_desktop_is_told_of_the_end_unless_it_is_not_to_be() {
     for silent in [None, Some("--no-notify"), Some("--quiet")] {
         let place = Place::new();
         fs::create_dir(place.path("bin")).unwrap();
-        let script = format!(
-            "#!/bin/sh\nprintf '%s\\n' \"$@\" > '{}'\n",
-            place.path("told").display()
-        );
+        let told = place.path("told");
+        let script = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > '{}'\n", told.display());
         fs::write(place.path("bin/notify-send"), script).unwrap();
         fs::set_permissions(place.path("bin/notify-send"), fs::Permissions::from_mode(0o755)).unwrap();
         fs::write(place.path("a<b"), vec![7; 1 << 20]).unwrap();
@@ -430,7 +371,7 @@ fn the_desktop_is_told_of_the_end_unless_it_is_not_to_be() {
         let (code, shown) = Terminal::run(command, 80).ended();
         assert_eq!(code, Some(0), "{shown}");
         assert_eq!(receiver.ended().0, Some(0));
-        match fs::read_to_string(place.path("told")) {
+        match fs::read_to_string(told) {
             Ok(told) => {
                 assert_eq!(silent, None, "{told}");
                 let lines: Vec<&str> = told.lines().collect();

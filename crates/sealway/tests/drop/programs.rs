@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::common::drop::{Place, RECEIVE, Running, content, ended, text};
+use crate::common::drop::{Place, RECEIVE, Running, content};
+use crate::common::program::{Program, ended};
+use crate::common::{ran, words};
 
 /// Sends to an end that listens here, without a word.
 fn send(place: &Place, address: &str, what: &str) -> Command {
@@ -17,17 +19,8 @@ fn a_file_goes_over_loopback_without_a_code() {
     let place = Place::new();
     fs::write(place.path("file.bin"), content(3 << 20, 1)).unwrap();
     let (receiver, address) = place.receiver(&[]);
-    let sent = send(&place, &address, "@file.bin").output().unwrap();
-    assert!(sent.status.success(), "{}", text(&sent));
-    assert_eq!(
-        text(&sent),
-        text(&Output {
-            status: sent.status,
-            stdout: vec![],
-            stderr: vec![]
-        }),
-        "quiet is quiet"
-    );
+    let sent = ran(&mut send(&place, &address, "@file.bin"));
+    assert_eq!(sent.answer(), "", "quiet is quiet");
     let (code, said) = receiver.ended();
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(fs::read(place.path("out/file.bin")).unwrap(), content(3 << 20, 1));
@@ -38,8 +31,8 @@ fn the_sender_may_listen_and_the_receiver_connect() {
     let place = Place::new();
     let sender = place.start(&["send", "--listen", "127.0.0.1:0", "@file"]);
     let address = sender.address();
-    let received = place.output(&["receive", "--connect", &address, "--output", "@out", "--yes", "--quiet"]);
-    assert!(received.status.success(), "{}", text(&received));
+    let received = place.run(&["receive", "--connect", &address, "--output", "@out", "--yes", "--quiet"]);
+    received.says(0, &[]);
     assert_eq!(sender.ended().0, Some(0));
     assert_eq!(fs::read(place.path("out/file")).unwrap(), b"hello");
 }
@@ -49,38 +42,26 @@ fn codes_must_agree() {
     for (code, exit) in [("7-acid-acorn-actor", 9), ("", 0)] {
         let place = Place::new();
         // Read backwards they are another code, unless the first is the last.
-        let words = std::iter::repeat_with(words)
-            .find(|words| words[0] != words[2])
-            .unwrap();
+        let words = std::iter::repeat_with(words_of_a_code).find(|words| words[0] != words[2]);
+        let words = words.unwrap();
         let right = format!("7-{}", words.join("-"));
-        let receiver = Running::of(
-            place
-                .command(&[&RECEIVE[..], &["--json"]].concat())
-                .env("SEALWAY_CODE", &right),
-        );
+        let mut command = place.command(&[&RECEIVE[..], &["--json"]].concat());
+        let receiver = Running::of(command.env("SEALWAY_CODE", &right));
         let address = receiver.address();
         let theirs = if code.is_empty() {
             right
         } else {
             format!("7-{}-{}-{}", words[2], words[1], words[0])
         };
-        let sent = send(&place, &address, "@file")
-            .env("SEALWAY_CODE", theirs)
-            .output()
-            .unwrap();
+        let sent = ran(send(&place, &address, "@file").env("SEALWAY_CODE", theirs));
         let (received, said) = receiver.ended();
-        assert_eq!(
-            (sent.status.code(), received),
-            (Some(exit), Some(exit)),
-            "{} {said}",
-            text(&sent)
-        );
+        assert_eq!((sent.code, received), (exit, Some(exit)), "{sent:?} {said}");
         assert_eq!(place.path("out/file").exists(), exit == 0);
     }
 }
 
 /// The words of a code, as the program itself makes them.
-fn words() -> Vec<String> {
+fn words_of_a_code() -> Vec<String> {
     let place = Place::new();
     let sender = place.start(&["send", "--listen", "127.0.0.1:0", "--code", "@file"]);
     let told = sender.until("code");
@@ -94,19 +75,15 @@ fn both_ends_meet_at_a_relay() {
     fs::write(place.path("file"), content(5 << 20, 3)).unwrap();
     let (_relay, address) = place.relay();
     let sender = place.start(&["send", "--relay", &address, "@file"]);
-    let received = place
-        .command(&["receive", "--relay", &address, "--output", "@out", "--yes", "--quiet"])
-        .env("SEALWAY_CODE", sender.until("code")["code"].as_str().unwrap())
-        .output()
-        .unwrap();
-    assert!(received.status.success(), "{}", text(&received));
+    let mut receive = place.command(&["receive", "--relay", &address, "--output", "@out", "--yes", "--quiet"]);
+    let told = sender.until("code");
+    ran(receive.env("SEALWAY_CODE", told["code"].as_str().unwrap())).says(0, &[]);
     assert_eq!(sender.ended().0, Some(0));
     assert_eq!(fs::read(place.path("out/file")).unwrap(), content(5 << 20, 3));
 }
 
 fn key_of(place: &Place) -> String {
-    let key = place.output(&["identity"]).stdout;
-    String::from_utf8(key).unwrap().trim().to_owned()
+    place.run(&["identity"]).stdout.trim().to_owned()
 }
 
 #[test]
@@ -117,23 +94,17 @@ fn keys_meet_at_a_relay_without_a_code() {
     let (key, theirs) = (key_of(&place), key_of(&there));
     let sender = place.start(&["send", "--relay", &address, "--peer", &theirs, "@file"]);
     // Who is not meant does not come to it, whatever it is told.
-    let mut other = stranger.start(&[
-        "receive", "--relay", &address, "--peer", &key, "--output", "@out", "--yes",
-    ]);
-    let received = there.output(&[
-        "receive", "--relay", &address, "--peer", &key, "--output", "@out", "--yes", "--quiet",
-    ]);
-    assert!(received.status.success(), "{}", text(&received));
+    let receive = format!("receive --relay {address} --peer {key} --output @out --yes");
+    let mut other = stranger.start(&words(&receive));
+    there.run(&words(&format!("{receive} --quiet"))).says(0, &[]);
     assert_eq!(sender.ended().0, Some(0));
     assert_eq!(fs::read(there.path("out/file")).unwrap(), content(5 << 20, 4));
-    assert!(other.child.try_wait().unwrap().is_none(), "it waits");
+    assert!(other.child.runs(), "it waits");
     other.signal(rustix::process::Signal::INT);
     assert_eq!(other.ended().0, Some(130));
     assert_eq!(content_below(&stranger.path("out")), 0);
     let two = ["send", "--relay", &address, "--peer", &theirs, "--peer", &key, "@file"];
-    let refused = place.output(&two);
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused).contains("one key only"), "{}", text(&refused));
+    place.run(&two).says(2, &["one key only"]);
 }
 
 /// Bytes of content in all files below a folder; room that is only set aside does not count.
@@ -169,11 +140,11 @@ fn a_killed_transfer_goes_on() {
     let out = place.path("out");
     for round in 0..6 {
         let (mut receiver, address) = place.receiver(&[]);
-        let mut sender = send(&place, &address, "@tree").spawn().unwrap();
+        let mut sender = Program::start(&mut send(&place, &address, "@tree"));
         // Somewhere in the middle, further on each time; a transfer that was faster than that has just finished.
         let until = Instant::now() + Duration::from_secs(60);
         let wanted = content_below(&out) + (10 << 20);
-        while content_below(&out) < wanted && Instant::now() < until && sender.try_wait().unwrap().is_none() {
+        while content_below(&out) < wanted && Instant::now() < until && sender.runs() {
             std::thread::yield_now();
         }
         match round % 2 {
@@ -184,7 +155,6 @@ fn a_killed_transfer_goes_on() {
         for other in [&mut sender, &mut receiver.child] {
             ended(other, Duration::from_secs(10));
             let _ = other.kill();
-            other.wait().unwrap();
         }
     }
     let staged = content_below(&out);
@@ -201,11 +171,8 @@ fn a_killed_transfer_goes_on() {
     assert!(again <= 64 << 20, "{again} bytes were sent again: {done}");
     assert_eq!(fs::read(out.join("tree/large")).unwrap(), content(96 << 20, 1));
     for i in 0..300 {
-        assert_eq!(
-            fs::read(out.join(format!("tree/sub/{i}"))).unwrap(),
-            content(i * 50, i as u64),
-            "{i}"
-        );
+        let there = fs::read(out.join(format!("tree/sub/{i}"))).unwrap();
+        assert_eq!(there, content(i * 50, i as u64), "{i}");
     }
     let names: Vec<_> = fs::read_dir(&out)
         .unwrap()
@@ -217,45 +184,18 @@ fn a_killed_transfer_goes_on() {
 #[test]
 fn what_is_wrong_is_said_before_anybody_waits() {
     let place = Place::new();
-    let cases: [(&[&str], i32, &str); 6] = [
+    for (line, says) in [
+        ("send --connect 127.0.0.1:1 /no/such/file", "/no/such/file"),
         (
-            &["send", "--connect", "127.0.0.1:1", "/no/such/file"],
-            2,
-            "/no/such/file",
-        ),
-        (
-            &[
-                "receive",
-                "--listen",
-                "127.0.0.1:0",
-                "--yes",
-                "--output",
-                "/no/such/folder",
-            ],
-            2,
+            "receive --listen 127.0.0.1:0 --yes --output /no/such/folder",
             "/no/such/folder",
         ),
-        (&["receive", "--listen", "127.0.0.1:0", "--output", "@out"], 2, "--yes"),
-        (
-            &["receive", "--connect", "127.0.0.1", "--yes", "--output", "@out"],
-            2,
-            "HOST:PORT",
-        ),
-        (
-            &["receive", "--connect", "192.0.2.1:9", "--yes", "--output", "@out"],
-            2,
-            "SEALWAY_CODE",
-        ),
-        (
-            &["send", "--connect", "127.0.0.1:9", "--peer", "nobody", "Cargo.toml"],
-            2,
-            "identity",
-        ),
-    ];
-    for (words, exit, says) in cases {
-        let output = place.output(words);
-        assert_eq!(output.status.code(), Some(exit), "{words:?} {}", text(&output));
-        assert!(text(&output).contains(says), "{words:?} {}", text(&output));
+        ("receive --listen 127.0.0.1:0 --output @out", "--yes"),
+        ("receive --connect 127.0.0.1 --yes --output @out", "HOST:PORT"),
+        ("receive --connect 192.0.2.1:9 --yes --output @out", "SEALWAY_CODE"),
+        ("send --connect 127.0.0.1:9 --peer nobody Cargo.toml", "identity"),
+    ] {
+        place.run(&words(line)).says(2, &[says]);
     }
 }
 
@@ -266,11 +206,7 @@ fn a_pinned_key_is_insisted_on() {
     assert_ne!(key, other);
     for (pinned, exit) in [(&other, 9), (&key, 0)] {
         let (mut receiver, address) = place.receiver(&[]);
-        let sent = send(&place, &address, "@file")
-            .args(["--peer", pinned])
-            .output()
-            .unwrap();
-        assert_eq!(sent.status.code(), Some(exit), "{}", text(&sent));
+        ran(send(&place, &address, "@file").args(["--peer", pinned])).says(exit, &[]);
         // A listening end lets strangers go and waits on.
         if exit != 0 {
             receiver.child.kill().unwrap();

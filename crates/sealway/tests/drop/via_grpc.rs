@@ -1,7 +1,7 @@
 //! One file through the gRPC service, between two ends of a session.
 
 use std::io::ErrorKind;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -40,6 +40,20 @@ impl Consent for Yes {
     }
 }
 
+/// A session of an end that listens, and one of an end that dials.
+fn listening(listener: TcpListener, cancel: &Cancel) -> Result<Channel, Error> {
+    let connected = connect(Place::Listen(listener), &setup(1), 1, cancel)?;
+    Ok(Channel::Sealed(Box::new(connected)))
+}
+
+fn dialled(address: SocketAddr, cancel: &Cancel) -> Result<Connected, Error> {
+    let place = Place::Dial {
+        addresses: vec![address],
+        patience: Duration::from_secs(60),
+    };
+    connect(place, &setup(2), 1, cancel)
+}
+
 /// Receives into a folder.
 fn receive(
     output: &Path,
@@ -57,14 +71,10 @@ fn receiving(output: &Path, cancel: &Cancel) -> (Connected, JoinHandle<Result<Su
     let (listener, address) = listen();
     let (output, cancel) = (output.to_owned(), cancel.clone());
     let thread = std::thread::spawn(move || {
-        let way = Channel::Sealed(Box::new(connect(Place::Listen(listener), &setup(1), 1, &cancel)?));
+        let way = listening(listener, &cancel)?;
         receive(&output, way, &Progress::new(), &cancel, &Yes)
     });
-    let place = Place::Dial {
-        addresses: vec![address],
-        patience: Duration::from_secs(60),
-    };
-    (connect(place, &setup(2), 1, &Cancel::new()).unwrap(), thread)
+    (dialled(address, &Cancel::new()).unwrap(), thread)
 }
 
 #[test]
@@ -214,20 +224,13 @@ fn stopped(sender_stops: bool, while_asked: bool) -> (Error, Error) {
     let progress = Arc::new(Progress::new());
     let (seen, cancel, folder) = (progress.clone(), cancels[1].clone(), output.path().to_owned());
     let receiver = std::thread::spawn(move || {
-        let way = Channel::Sealed(Box::new(connect(Place::Listen(listener), &setup(1), 1, &cancel)?));
+        let way = listening(listener, &cancel)?;
         receive(&folder, way, &seen, &cancel, &consent)
     });
     let cancel = cancels[0].clone();
     let sender = std::thread::spawn(move || {
-        let place = Place::Dial {
-            addresses: vec![address],
-            patience: Duration::from_secs(60),
-        };
-        files::send(
-            file,
-            Channel::Sealed(Box::new(connect(place, &setup(2), 1, &cancel)?)),
-            &cancel,
-        )
+        let way = Channel::Sealed(Box::new(dialled(address, &cancel)?));
+        files::send(file, way, &cancel)
     });
     asked.recv_timeout(Duration::from_secs(60)).unwrap();
     while !while_asked && progress.snapshot().bytes == 0 {
@@ -272,16 +275,10 @@ fn a_no_is_said_at_the_other_end() {
     std::fs::write(&file, content(10, 1)).unwrap();
     let (listener, address) = listen();
     let sender = std::thread::spawn(move || {
-        let place = Place::Dial {
-            addresses: vec![address],
-            patience: Duration::from_secs(60),
-        };
-        let way = Channel::Sealed(Box::new(connect(place, &setup(2), 1, &Cancel::new())?));
+        let way = Channel::Sealed(Box::new(dialled(address, &Cancel::new())?));
         files::send(file, way, &Cancel::new())
     });
-    let way = Channel::Sealed(Box::new(
-        connect(Place::Listen(listener), &setup(1), 1, &Cancel::new()).unwrap(),
-    ));
+    let way = listening(listener, &Cancel::new()).unwrap();
     let (progress, cancel) = (Progress::new(), Cancel::new());
     let received = receive(output.path(), way, &progress, &cancel, &No);
     assert!(matches!(&received, Err(Error::SaidNo(_))), "{received:?}");
@@ -301,12 +298,7 @@ fn an_end_that_goes_without_a_word_ends_the_other_one_too() {
         std::fs::write(&file, content(10, 1)).unwrap();
         let (listener, address) = listen();
         let other = std::thread::spawn(move || {
-            let way = Channel::Sealed(Box::new(connect(
-                Place::Listen(listener),
-                &setup(1),
-                1,
-                &Cancel::new(),
-            )?));
+            let way = listening(listener, &Cancel::new())?;
             let (progress, cancel) = (Progress::new(), Cancel::new());
             match role {
                 Role::Sender => {
@@ -316,11 +308,7 @@ fn an_end_that_goes_without_a_word_ends_the_other_one_too() {
                 _ => files::send(file, way, &cancel),
             }
         });
-        let place = Place::Dial {
-            addresses: vec![address],
-            patience: Duration::from_secs(60),
-        };
-        let Connected { peered, data } = connect(place, &setup(2), 1, &Cancel::new()).unwrap();
+        let Connected { peered, data } = dialled(address, &Cancel::new()).unwrap();
         let mut control = peered.connection;
         let hello = Hello {
             version: VERSION,

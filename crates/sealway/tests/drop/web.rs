@@ -3,17 +3,11 @@
 use std::fs;
 use std::process::{Command, Output};
 
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use rustix::process::Signal;
 
 use crate::common::drop::{Place, Running};
-use crate::common::peer_is_missing;
 use crate::common::terminal::Terminal;
-
-/// The event with the link.
-fn link(running: &Running) -> Value {
-    running.until("link")
-}
+use crate::common::{peer_is_missing, words};
 
 /// Ctrl-C, and with which code it ends.
 fn stop(running: Running) -> Option<i32> {
@@ -35,7 +29,7 @@ fn shell(line: &str) -> Option<Output> {
 fn the_printed_line_of_curl_fetches_the_folder_and_nothing_secret_is_told() {
     let place = Place::with_tree();
     let running = place.start(&["share", "--http", "@tree", "--listen", "127.0.0.1:0"]);
-    let told = link(&running);
+    let told = running.until("link");
     let url = told["link"].as_str().unwrap();
     assert!(url.starts_with("https://127.0.0.1:"), "{url}");
     assert_eq!(told["fingerprint"].as_str().unwrap().split(':').count(), 32);
@@ -49,10 +43,7 @@ fn the_printed_line_of_curl_fetches_the_folder_and_nothing_secret_is_told() {
         "{output:?}"
     );
     let sent = running.until("sent");
-    assert_eq!(
-        (sent["path"].as_str(), sent["whole"].as_bool()),
-        (Some("tree.zip"), Some(true))
-    );
+    assert!(sent["path"] == "tree.zip" && sent["whole"] == true, "{sent}");
     let token = url.split('/').nth(3).unwrap();
     assert!(!sent.to_string().contains(token));
     assert_eq!(stop(running), Some(0), "to be stopped is how this ends");
@@ -61,22 +52,10 @@ fn the_printed_line_of_curl_fetches_the_folder_and_nothing_secret_is_told() {
 #[test]
 fn files_are_received_with_a_pin_and_without_tls() {
     let place = Place::new();
-    let words = [
-        "receive",
-        "--http",
-        "@out",
-        "--listen",
-        "127.0.0.1:0",
-        "--plain",
-        "--pin",
-        "--json",
-    ];
+    let words = words("receive --http @out --listen 127.0.0.1:0 --plain --pin --json");
     let running = Running::of(place.command(&words).env("SEALWAY_PIN", "secret pin"));
-    let told = link(&running);
-    assert_eq!(
-        (told["pin"].as_str(), told["fingerprint"].as_str()),
-        (Some("secret pin"), None)
-    );
+    let told = running.until("link");
+    assert!(told["pin"] == "secret pin" && told["fingerprint"].is_null(), "{told}");
     let line = told["curl"].as_str().unwrap();
     let file = place.path("file");
     let line = line.replace("FILE", file.to_str().unwrap());
@@ -87,10 +66,7 @@ fn files_are_received_with_a_pin_and_without_tls() {
     let output = shell(&line.replace(":PIN", "':secret pin'")).unwrap();
     assert_eq!(output.stdout, b"file\n", "{output:?}");
     let received = running.until("received");
-    assert_eq!(
-        (received["path"].as_str(), received["bytes"].as_u64()),
-        (Some("file"), Some(5))
-    );
+    assert!(received["path"] == "file" && received["bytes"] == 5, "{received}");
     assert_eq!(fs::read(place.path("out/file")).unwrap(), b"hello");
     assert_eq!(stop(running), Some(0));
 }
@@ -102,68 +78,41 @@ fn a_person_sees_a_code_for_the_camera_and_the_fingerprint() {
     let mut terminal = Terminal::run(place.command(&words), 80);
     let shown = terminal.until("Ctrl-C ends it");
     // Black and white are both painted.
-    assert!(
-        shown.contains("\x1b[38;5;16;48;5;231m    ") && shown.contains('█'),
-        "{shown}"
-    );
-    assert!(
-        shown.contains("SHA-256") && shown.contains("https://127.0.0.1:"),
-        "{shown}"
-    );
-    kill_process(Pid::from_child(&terminal.child), Signal::INT).unwrap();
+    for part in ["\x1b[38;5;16;48;5;231m    ", "█", "SHA-256", "https://127.0.0.1:"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    terminal.child.signal(Signal::INT);
     assert_eq!(terminal.ended().0, Some(0));
     // No terminal, no picture; and the warning of --plain.
     let running = place.start(&["share", "--http", "@file", "--listen", "127.0.0.1:0"]);
-    assert!(!link(&running).to_string().contains('█'));
+    assert!(!running.until("link").to_string().contains('█'));
 }
 
 #[test]
 fn what_makes_no_sense_is_said() {
     let place = Place::with_tree();
-    for (words, expected) in [
-        (&["share", "--http", "@none"][..], "No such file"),
+    for (line, expected) in [
+        ("share --http @none", "No such file"),
         (
-            &[
-                "share",
-                "--http",
-                "@tree",
-                "@file",
-                "--allow-upload",
-                "--listen",
-                "127.0.0.1:0",
-            ],
+            "share --http @tree @file --allow-upload --listen 127.0.0.1:0",
             "one shared folder only",
         ),
         (
-            &["share", "--http", "@file", "@file", "--listen", "127.0.0.1:0"],
+            "share --http @file @file --listen 127.0.0.1:0",
             "two of the paths are called file",
         ),
-        (&["share", "@tree", "@out"], "one folder is shared at a time"),
+        ("share @tree @out", "one folder is shared at a time"),
+        ("share --http @tree --connect 127.0.0.1:1", "cannot be used with"),
+        ("share @tree --plain", "--http"),
         (
-            &["share", "--http", "@tree", "--connect", "127.0.0.1:1"],
-            "cannot be used with",
-        ),
-        (&["share", "@tree", "--plain"], "--http"),
-        (
-            &[
-                "share",
-                "--http",
-                "@tree",
-                "--cert",
-                "@file",
-                "--key",
-                "@file",
-                "--listen",
-                "127.0.0.1:0",
-            ],
+            "share --http @tree --cert @file --key @file --listen 127.0.0.1:0",
             "there is no certificate in it",
         ),
-        (&["receive", "--http", "@none"], "it is not there"),
-        (&["receive", "--http", "@out", "--conflict", "ask"], "--conflict"),
-        (&["receive", "@out", "--pin"], "--http"),
+        ("receive --http @none", "it is not there"),
+        ("receive --http @out --conflict ask", "--conflict"),
+        ("receive @out --pin", "--http"),
     ] {
-        let output = place.output(words);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && said.contains(expected), "{words:?}: {said}");
+        let ran = place.run(&words(line));
+        assert!(ran.code != 0 && ran.stderr.contains(expected), "{line}: {ran:?}");
     }
 }

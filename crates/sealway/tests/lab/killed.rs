@@ -3,13 +3,12 @@
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Stdio;
 
-use crate::common::sealway;
+use rustix::process::Signal;
 
-/// Long enough for anything here on a busy machine.
-const AMPLE: Duration = Duration::from_secs(60);
+use crate::common::program::{Program, exists, write_program};
+use crate::common::{sealway, until, words};
 
 /// A program in the place of xray that starts a child and never listens.
 const PEER: &str = "\
@@ -22,7 +21,7 @@ esac
 ";
 
 struct Lab {
-    child: Child,
+    program: Program,
     folder: tempfile::TempDir,
     pids: Vec<String>,
 }
@@ -31,64 +30,26 @@ impl Lab {
     /// One that waits for its peer to listen.
     fn waiting() -> Lab {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("xray");
-        // Another process writes it: a file that is open for writing anywhere cannot be started.
-        let written = Command::new("/bin/sh")
-            .args([
-                "-c",
-                "printf %s \"$2\" > \"$1\" && chmod 755 \"$1\" && mkdir \"$3\"",
-                "sh",
-            ])
-            .args([path.as_os_str(), PEER.as_ref(), private(folder.path()).as_os_str()])
-            .status()
-            .unwrap();
-        assert!(written.success());
-        let child = sealway(&[
-            "lab",
-            "transports",
-            "--quick",
-            "--peers",
-            "xray",
-            "--stack",
-            "vless-tcp",
-        ])
-        .env("PATH", format!("{}:/usr/bin:/bin", folder.path().display()))
-        .env("TMPDIR", private(folder.path()))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+        write_program(folder.path(), "xray", PEER);
+        fs::create_dir(private(folder.path())).unwrap();
+        let mut command = sealway(&words("lab transports --quick --peers xray --stack vless-tcp"));
+        command
+            .env("PATH", format!("{}:/usr/bin:/bin", folder.path().display()))
+            .env("TMPDIR", private(folder.path()));
+        let program = Program::start(command.stdout(Stdio::null()).stderr(Stdio::piped()));
         let note = folder.path().join("xray.pids");
-        let from = Instant::now();
-        while !note.exists() {
-            assert!(from.elapsed() < AMPLE, "the peer was not started");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        until("the peer was not started", || note.exists());
         let pids = fs::read_to_string(note).unwrap();
         let pids: Vec<String> = pids.split_whitespace().map(str::to_owned).collect();
-        assert!(pids.len() == 2 && pids.iter().all(|pid| runs(pid)), "{pids:?}");
-        Lab { child, folder, pids }
-    }
-
-    fn signal(&self, signal: &str) {
-        let mut kill = Command::new("kill");
-        kill.args([signal, &self.child.id().to_string()]);
-        assert!(kill.status().unwrap().success());
+        assert!(pids.len() == 2 && pids.iter().all(|pid| exists(pid)), "{pids:?}");
+        Lab { program, folder, pids }
     }
 
     /// Nothing of the lab is left within a while.
     fn leaves_nothing(&self) {
-        let from = Instant::now();
-        let left = || {
-            let pids = self.pids.iter().filter(|pid| runs(pid)).cloned();
-            let names = fs::read_dir(private(self.folder.path())).unwrap();
-            let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-            pids.chain(names).collect::<Vec<_>>()
-        };
-        while !left().is_empty() && from.elapsed() < AMPLE {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        assert_eq!(left(), [""; 0]);
+        until("a program is left", || !self.pids.iter().any(|pid| exists(pid)));
+        let folders = || fs::read_dir(private(self.folder.path())).unwrap();
+        until("a folder is left", || folders().next().is_none());
     }
 }
 
@@ -97,27 +58,22 @@ fn private(folder: &Path) -> PathBuf {
     folder.join("private folders")
 }
 
-fn runs(pid: &str) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap().trim_start().starts_with(['Z', 'X']))
-}
-
 #[test]
 fn a_lab_that_is_killed_leaves_no_program_and_no_folder() {
     let mut lab = Lab::waiting();
     assert_ne!(fs::read_dir(private(lab.folder.path())).unwrap().count(), 0);
-    lab.signal("-KILL");
-    lab.child.wait().unwrap();
+    lab.program.signal(Signal::KILL);
+    lab.program.ended();
     lab.leaves_nothing();
 }
 
 #[test]
 fn the_first_interrupt_ends_the_wait_for_a_program() {
     let mut lab = Lab::waiting();
-    lab.signal("-INT");
+    lab.program.signal(Signal::INT);
     let mut said = String::new();
-    lab.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert_eq!(lab.child.wait().unwrap().code(), Some(130), "{said}");
+    lab.program.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(lab.program.ended().code(), Some(130), "{said}");
     // Nobody waited until the peer's time was up, and nobody says that it has failed.
     assert!(!said.contains("did not listen") && !said.contains("leaving"), "{said}");
     lab.leaves_nothing();

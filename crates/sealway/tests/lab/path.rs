@@ -2,32 +2,15 @@
 //! installed.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sealway_lab::route::engine::PEERS;
 use sealway_lab::route::{Engine, Route, RouteError, Stack};
 
-use crate::common::{self, PROGRAM};
-
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Sends each connection back what it sent.
-fn echo() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            std::thread::spawn(move || {
-                let mut to = stream.try_clone().unwrap();
-                let _ = std::io::copy(&mut &stream, &mut to);
-                let _ = to.shutdown(Shutdown::Write);
-            });
-        }
-    });
-    address
-}
+use crate::common::proxy::echo;
+use crate::common::{self, PATIENCE, PROGRAM, words};
 
 /// Carries some bytes there and back.
 fn carries(path: &Route) -> std::io::Result<()> {
@@ -169,22 +152,9 @@ fn a_link_lies_on_every_path() {
 #[test]
 fn transports_are_measured_over_an_emulated_link() {
     let link = "rate=20mbit,rtt=4ms";
-    let ran = common::run(&[
-        "lab",
-        "transports",
-        "--quick",
-        "--peers",
-        "none",
-        "--stack",
-        "vless-tcp-tls",
-        "--budget",
-        "30s",
-        "--link",
-        link,
-        "--json",
-        "-",
-    ]);
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let line = format!("lab transports --quick --peers none --stack vless-tcp-tls --budget 30s --link {link} --json -");
+    let ran = common::run(&words(&line));
+    ran.says(0, &["emulated link: asked 20 Mbit/s", "Link     emulated:"]);
     let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     let facts = &result["link"];
     assert_eq!((&facts["asked"], &facts["rate"]), (&link.into(), &2.5e6.into()));
@@ -199,42 +169,28 @@ fn transports_are_measured_over_an_emulated_link() {
         let rate = row["median"].as_f64().unwrap();
         assert!(rate > 0.0 && rate < 1.2 * 2.5e6, "{subject}: {rate}");
     }
-    for words in ["emulated link: asked 20 Mbit/s", "Link     emulated:"] {
-        assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
-    }
 }
 
 #[test]
 fn a_link_is_for_what_goes_through_sockets() {
     for workload in ["primitives", "all"] {
-        let ran = common::run(&["lab", workload, "--link", "rtt=1ms"]);
-        assert_eq!(ran.code, 2, "{}", ran.stderr);
-        assert!(
-            ran.stderr
-                .contains("--link is for one of the workloads transports, requests, flows, files"),
-            "{}",
-            ran.stderr
-        );
+        let said = "--link is for one of the workloads transports, requests, flows, files";
+        common::run(&["lab", workload, "--link", "rtt=1ms"]).says(2, &[said]);
     }
     let ran = common::run(&["lab", "transports", "--link", "rate=1mbit,jitter=1ms"]);
-    assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("\"jitter\" is no part of a link"), "{}", ran.stderr);
+    ran.says(2, &["\"jitter\" is no part of a link"]);
 }
 
 #[test]
 fn a_program_that_does_not_start_is_told_with_its_last_words() {
-    let path = Route::open(
-        &Stack::VLESS_TCP,
-        &Engine::sealway(Path::new("/no/such/program")),
-        echo(),
-    );
+    let open = |program| Route::open(&Stack::VLESS_TCP, &Engine::sealway(Path::new(program)), echo());
+    let path = open("/no/such/program");
     assert!(
         matches!(path, Err(RouteError::Start { role: "server", .. })),
         "{path:?}"
     );
     // A program that ends at once.
-    let path = Route::open(&Stack::VLESS_TCP, &Engine::sealway(Path::new("/bin/ls")), echo());
-    match path {
+    match open("/bin/ls") {
         Err(error @ RouteError::Ended { role: "server", .. }) => {
             assert!(error.to_string().contains("run"), "{error}");
         }
@@ -247,24 +203,10 @@ fn transports_are_measured_with_the_cost_of_each_process() {
     let stacks = "vless-tcp,vmess-aes-128-gcm-tcp";
     // Our own program once more, as a user-supplied one.
     let again = format!("again={PROGRAM}");
-    let ran = common::run(&[
-        "lab",
-        "transports",
-        "--quick",
-        "--peers",
-        "none",
-        "--peer",
-        &again,
-        "--pair",
-        "again+sealway",
-        "--stack",
-        stacks,
-        "--budget",
-        "15s",
-        "--json",
-        "-",
-    ]);
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let mut line = words("lab transports --quick --peers none --budget 15s --json -");
+    line.extend(["--peer", &again, "--pair", "again+sealway", "--stack", stacks]);
+    let ran = common::run(&line);
+    ran.says(0, &["VLESS over TCP (vless-tcp), 1 download", "s/GB", "client"]);
     let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(result["complete"], true, "{}", ran.stderr);
     let rows = result["results"].as_array().unwrap();
@@ -285,20 +227,16 @@ fn transports_are_measured_with_the_cost_of_each_process() {
         }
         assert!(find(stack, "sealway", "memory_server")["median"].as_f64().unwrap() > 1e5);
     }
-    assert_eq!(
-        find("vless-tcp", "sealway", "throughput")["verified"],
-        "full, unauthenticated"
-    );
-    assert_eq!(
-        find("vmess-aes-128-gcm-tcp", "sealway", "throughput")["verified"],
-        "full"
-    );
+    for (stack, verified) in [
+        ("vless-tcp", "full, unauthenticated"),
+        ("vmess-aes-128-gcm-tcp", "full"),
+    ] {
+        assert_eq!(find(stack, "sealway", "throughput")["verified"], verified);
+    }
     let brought = &result["subjects"][1];
     assert_eq!(brought["name"], "again");
-    assert!(
-        brought["version"].as_str().unwrap().starts_with("sealway "),
-        "{brought}"
-    );
+    let version = brought["version"].as_str().unwrap();
+    assert!(version.starts_with("sealway "), "{brought}");
     let pair = &result["subjects"][2];
     assert_eq!(
         (&pair["name"], &pair["role_argv"]["server"][0]),
@@ -308,60 +246,44 @@ fn transports_are_measured_with_the_cost_of_each_process() {
     assert_eq!(find("vless-tcp", "sealway", "throughput")["ratio"]["to"], "again");
     let ours = &result["subjects"][0];
     assert_eq!((&ours["name"], &ours["kind"]), (&"sealway".into(), &"program".into()));
-    assert_eq!(
-        ours["config"]["vless-tcp client"]["inbounds"][0]["protocol"],
-        "dokodemo-door"
-    );
-    for words in ["VLESS over TCP (vless-tcp), 1 download", "s/GB", "client"] {
-        assert!(ran.stderr.contains(words), "{}", ran.stderr);
-    }
+    let inbound = &ours["config"]["vless-tcp client"]["inbounds"][0];
+    assert_eq!(inbound["protocol"], "dokodemo-door");
 }
 
 #[test]
 fn a_user_supplied_program_that_cannot_take_part_is_told() {
-    let both: &[&str] = &["transports", "--peer", "a=/bin/sh", "--peer", "A=/bin/ls"];
-    for (arguments, code, words) in [
-        (&["transports", "--peer", "fork"][..], 2, "write NAME=PATH"),
+    for (line, code, said) in [
+        ("transports --peer fork", 2, "write NAME=PATH"),
+        ("transports --peer V2Ray=/bin/sh", 2, "choose another, such as my-V2Ray"),
+        ("transports --peer auto=/bin/sh", 2, "taken"),
         (
-            &["transports", "--peer", "V2Ray=/bin/sh"],
+            "transports --peer a=/bin/sh --peer A=/bin/ls",
             2,
-            "choose another, such as my-V2Ray",
-        ),
-        (&["transports", "--peer", "auto=/bin/sh"], 2, "taken"),
-        (both, 2, "the name A is given twice"),
-        (
-            &["primitives", "--peer", "fork=/bin/sh"],
-            2,
-            "for the workloads transports, requests, flows",
+            "the name A is given twice",
         ),
         (
-            &["primitives", "--pair", "sealway+xray"],
+            "primitives --peer fork=/bin/sh",
             2,
             "for the workloads transports, requests, flows",
         ),
-        (&["transports", "--pair", "sealway"], 2, "write CLIENT+SERVER"),
-        (&["transports", "--pair", "sealway+nobody"], 4, "nobody"),
+        ("reproduce bip324 --peer fork=/bin/sh", 2, "v2ray-aead, vless-vmess"),
+        ("transports --peer fork=/no/such", 4, "peer fork: \"/no/such\""),
+        ("all --peer fork=/no/such", 4, "peer fork: \"/no/such\""),
+        ("requests --peer fork=/etc/passwd", 4, "chmod +x"),
         (
-            &["reproduce", "bip324", "--peer", "fork=/bin/sh"],
+            "primitives --pair sealway+xray",
             2,
-            "v2ray-aead, vless-vmess",
+            "for the workloads transports, requests, flows",
         ),
-        (&["transports", "--peer", "fork=/no/such"], 4, "peer fork: \"/no/such\""),
-        (&["all", "--peer", "fork=/no/such"], 4, "peer fork: \"/no/such\""),
-        (&["requests", "--peer", "fork=/etc/passwd"], 4, "chmod +x"),
+        ("transports --pair sealway", 2, "write CLIENT+SERVER"),
+        ("transports --pair sealway+nobody", 4, "nobody"),
         (
-            &["flows", "--peer", "fork=/bin/false"],
+            "flows --peer fork=/bin/false",
             4,
             "exit status: 1; a program can take part",
         ),
-        (
-            &["reproduce", "vless-vmess", "--peer", "fork=/bin"],
-            4,
-            "\"/bin\" is not a file",
-        ),
+        ("reproduce vless-vmess --peer fork=/bin", 4, "\"/bin\" is not a file"),
     ] {
-        let ran = common::run(&[&["lab"], arguments].concat());
-        assert_eq!(ran.code, code, "{arguments:?}: {}", ran.stderr);
-        assert!(ran.stderr.contains(words), "{arguments:?}: {}", ran.stderr);
+        common::run(&words(&format!("lab {line}"))).says(code, &[said]);
     }
 }

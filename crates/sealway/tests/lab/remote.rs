@@ -2,49 +2,43 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::common::{Ran, run, sealway};
-
-/// Long enough for anything here on a busy machine.
-const AMPLE: Duration = Duration::from_secs(60);
+use crate::common::program::Program;
+use crate::common::{ran, run, sealway, until, words};
 
 /// `sealway lab respond`.
 struct Responder {
-    child: Child,
+    program: Program,
     address: String,
     token: String,
 }
 
 impl Responder {
     fn start() -> Responder {
-        let mut child = sealway(&["lab", "respond", "--listen", "127.0.0.1:0"])
-            .env_remove("SEALWAY_LAB_TOKEN")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut command = sealway(&["lab", "respond", "--listen", "127.0.0.1:0"]);
+        command.env_remove("SEALWAY_LAB_TOKEN").stdout(Stdio::piped());
+        let mut program = Program::start(command.stderr(Stdio::null()));
+        let mut lines = BufReader::new(program.stdout.take().unwrap()).lines();
         let mut word = |name: &str| lines.next().unwrap().unwrap().strip_prefix(name).unwrap().to_owned();
         let (address, token) = (word("listening "), word("token "));
-        Responder { child, address, token }
+        Responder {
+            program,
+            address,
+            token,
+        }
     }
 
     /// A client of it.
-    fn client(&self, token: &str, more: &[&str]) -> Command {
-        let mut words = vec!["lab", "transports", "--remote", &self.address, "--no-progress"];
-        words.extend(more);
-        let mut command = sealway(&words);
-        command.env("SEALWAY_LAB_TOKEN", token);
-        command
+    fn client(&self, line: &str) -> Command {
+        client(&self.address, &self.token, line)
     }
 
     /// Servers that it has started.
     fn servers(&self) -> usize {
-        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.program.id())).unwrap();
         let children = |task: fs::DirEntry| fs::read_to_string(task.path().join("children")).unwrap_or_default();
         let children: String = tasks.map(|task| children(task.unwrap())).collect();
         let is_server = |pid: &&str| {
@@ -52,29 +46,21 @@ impl Responder {
         };
         children.split_whitespace().filter(is_server).count()
     }
-
-    fn wait(&self, what: &str, done: impl Fn(&Responder) -> bool) {
-        let from = Instant::now();
-        while !done(self) {
-            assert!(from.elapsed() < AMPLE, "{what}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
 }
 
-impl Drop for Responder {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// A client of whoever responds there.
+fn client(address: &str, token: &str, line: &str) -> Command {
+    let mut command = sealway(&["lab", "transports", "--remote", address, "--no-progress"]);
+    command.args(words(line)).env("SEALWAY_LAB_TOKEN", token);
+    command
 }
 
 #[test]
 fn both_hosts_are_in_the_result() {
     let responder = Responder::start();
-    let more = ["--stack", "vless-tcp-tls", "--quick", "--budget", "10s", "--json", "-"];
-    let ran: Ran = responder.client(&responder.token, &more).output().unwrap().into();
-    assert_eq!(ran.code, 0, "{ran:?}");
+    let line = "--stack vless-tcp-tls --quick --budget 10s --json -";
+    let ran = ran(&mut responder.client(line));
+    ran.says(0, &["Servers  "]);
     let result: Value = serde_json::from_str(&ran.stdout).unwrap();
     let other = &result["responder"];
     assert_eq!(other["sealway"], result["sealway"]);
@@ -82,9 +68,8 @@ fn both_hosts_are_in_the_result() {
     assert!(other["rtt_s"].as_f64().unwrap() > 0.0);
     let rows = result["results"].as_array().unwrap();
     let median = |subject: &str, metric: &str| {
-        let row = rows
-            .iter()
-            .find(|row| row["subject"] == subject && row["metric"] == metric);
+        let mut rows = rows.iter();
+        let row = rows.find(|row| row["subject"] == subject && row["metric"] == metric);
         let row = row.unwrap_or_else(|| panic!("no {metric} of {subject}: {:?}", result["warnings"]));
         row["median"].as_f64().unwrap()
     };
@@ -100,39 +85,29 @@ fn both_hosts_are_in_the_result() {
     assert!(!ran.stdout.contains(&responder.address) && !ran.stdout.contains(&responder.token));
     // Lines are broken where they are full.
     let words: Vec<&str> = ran.stderr.split_whitespace().collect();
-    assert!(
-        words.join(" ").contains("on two hosts") && ran.stderr.contains("Servers  "),
-        "{}",
-        ran.stderr
-    );
+    assert!(words.join(" ").contains("on two hosts"), "{}", ran.stderr);
 }
 
 #[test]
 fn servers_end_with_the_client_that_is_gone() {
     let responder = Responder::start();
-    let mut client = responder
-        .client(&responder.token, &["--stack", "vless-tcp", "--full"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    responder.wait("no server was started", |responder| responder.servers() == 1);
-    client.kill().unwrap();
-    client.wait().unwrap();
-    responder.wait("its server goes on", |responder| responder.servers() == 0);
+    let mut command = responder.client("--stack vless-tcp --full");
+    let client = Program::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+    until("no server was started", || responder.servers() == 1);
+    drop(client);
+    until("its server goes on", || responder.servers() == 0);
     // The next one is served.
-    let more = ["--stack", "direct", "--quick", "--budget", "5s"];
-    let served = || Ran::from(responder.client(&responder.token, &more).output().unwrap());
-    responder.wait("nobody is served any more", |_| served().code == 0);
+    let next = || ran(&mut responder.client("--stack direct --quick --budget 5s"));
+    until("nobody is served any more", || next().code == 0);
 }
 
 #[test]
 fn who_has_another_token_is_refused() {
     let responder = Responder::start();
     let wrong = "0123456789abcdef0123456789abcdef";
-    let ran: Ran = responder.client(wrong, &["--quick"]).output().unwrap().into();
-    assert_eq!(ran.code, 7, "{ran:?}");
-    assert!(ran.stderr.contains("refused") && !ran.stderr.contains(wrong), "{ran:?}");
+    let ran = ran(&mut client(&responder.address, wrong, "--quick"));
+    ran.says(7, &["refused"]);
+    assert!(!ran.stderr.contains(wrong), "{ran:?}");
     assert_eq!(responder.servers(), 0);
 }
 
@@ -140,26 +115,17 @@ fn who_has_another_token_is_refused() {
 fn what_needs_one_host_is_refused() {
     // Nobody is asked for it: nobody would answer here.
     let nobody = "127.0.0.1:1";
-    let client = |token: &str, more: &[&str]| -> Ran {
-        let mut words = vec!["lab", "transports", "--remote", nobody, "--no-progress"];
-        words.extend(more);
-        sealway(&words).env("SEALWAY_LAB_TOKEN", token).output().unwrap().into()
-    };
     let token = "0123456789abcdef0123456789abcdef";
-    for (more, word) in [
-        (&["--stack", "front-path"][..], "front-path"),
-        (&["--peers", "xray"], "xray"),
-        (&["--stack", "vless"], "vless"),
-        (&["--gpu"], "--gpu"),
-        (&["--peer", "fork=/opt/fork"], "the peer fork"),
-        (&["--link", "rate=100mbit"], "an emulated link"),
+    for (line, word) in [
+        ("--stack front-path", "front-path"),
+        ("--peers xray", "xray"),
+        ("--stack vless", "vless"),
+        ("--gpu", "--gpu"),
+        ("--peer fork=/opt/fork", "the peer fork"),
+        ("--link rate=100mbit", "an emulated link"),
     ] {
-        let ran = client(token, more);
-        assert_eq!(ran.code, 2, "{ran:?}");
-        assert!(ran.stderr.contains(word), "{ran:?}");
+        ran(&mut client(nobody, token, line)).says(2, &[word]);
     }
-    let ran = run(&["lab", "requests", "--remote", nobody]);
-    assert_eq!((ran.code, ran.stderr.contains("transports")), (2, true), "{ran:?}");
-    let ran = client("", &[]);
-    assert_eq!((ran.code, ran.stderr.contains("--token-file")), (2, true), "{ran:?}");
+    run(&["lab", "requests", "--remote", nobody]).says(2, &["transports"]);
+    ran(&mut client(nobody, "", "--quick")).says(2, &["--token-file"]);
 }

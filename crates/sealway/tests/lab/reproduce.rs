@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::common::run;
+use crate::common::{run, words};
 
 /// A result with these rates of VLESS and VMess over TLS.
 fn result(vless: f64, vmess: f64) -> Value {
@@ -43,9 +43,13 @@ fn a_result_that_is_there_is_judged() {
     for (vmess, verdict) in [(0.85e9, "confirmed"), (1.3e9, "contradicted")] {
         fs::write(&from, result(1e9, vmess).to_string()).unwrap();
         let ran = run(&["lab", "reproduce", "vless-vmess", "--from", &from, "--json", &to]);
-        assert_eq!(ran.code, 0, "{ran:?}");
-        assert!(ran.stdout.contains("Published and measured: vless-vmess"), "{ran:?}");
-        assert!(ran.stdout.contains("v2ray: scripts/install-peers gets it"), "{ran:?}");
+        ran.says(0, &[]);
+        for said in [
+            "Published and measured: vless-vmess",
+            "v2ray: scripts/install-peers gets it",
+        ] {
+            assert!(ran.stdout.contains(said), "{ran:?}");
+        }
         let judged: Value = serde_json::from_str(&fs::read_to_string(&to).unwrap()).unwrap();
         let claims = judged["reproduction"]["claims"].as_array().unwrap();
         assert_eq!(claims[0]["readings"][0]["verdict"], verdict);
@@ -55,24 +59,15 @@ fn a_result_that_is_there_is_judged() {
 
 #[test]
 fn a_preset_is_for_streams_through_proxies() {
-    for arguments in [
-        &["primitives"][..],
-        &["all"],
-        &["reproduce", "bip324"],
-        &["reproduce", "drop-ciphers"],
-    ] {
-        let ran = run(&[&["lab"], arguments, &["--preset", "iperf3"]].concat());
-        assert_eq!(ran.code, 2, "{arguments:?}: {ran:?}");
-        let words = "--preset is for the workload transports and for the recipes";
-        assert!(
-            ran.stderr.contains(words) && ran.stderr.contains("vless-vmess"),
-            "{ran:?}"
-        );
+    for what in ["primitives", "all", "reproduce bip324", "reproduce drop-ciphers"] {
+        let said = [
+            "--preset is for the workload transports and for the recipes",
+            "vless-vmess",
+        ];
+        run(&words(&format!("lab {what} --preset iperf3"))).says(2, &said);
     }
     for option in ["--quick", "--full", "--budget=5m"] {
-        let ran = run(&["lab", "transports", "--preset", "iperf3", option]);
-        assert_eq!(ran.code, 2, "{option}: {ran:?}");
-        assert!(ran.stderr.contains("cannot be used with"), "{ran:?}");
+        run(&["lab", "transports", "--preset", "iperf3", option]).says(2, &["cannot be used with"]);
     }
 }
 
@@ -80,27 +75,24 @@ fn a_preset_is_for_streams_through_proxies() {
 fn a_recipe_runs_and_says_what_it_could_not_measure() {
     // No stack of the recipe: what is left is the set-up of keys.
     let line = "lab reproduce v2ray-aead --quick --budget 30s --peers none --stack relay --suite aes-128-gcm --json -";
-    let ran = run(&line.split(' ').collect::<Vec<_>>());
-    assert_eq!(ran.code, 0, "{ran:?}");
+    let ran = run(&words(line));
+    ran.says(0, &["Not measured: 6 claims."]);
     let result: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(result["complete"], true);
     assert!(!result["results"].as_array().unwrap().is_empty());
     for claim in result["reproduction"]["claims"].as_array().unwrap() {
         assert_eq!(claim["readings"][0]["verdict"], "not measured");
     }
-    assert!(ran.stderr.contains("Not measured: 6 claims."), "{ran:?}");
 }
 
 #[test]
 fn what_cannot_be_reproduced_is_refused() {
-    for (line, words) in [
+    for (line, said) in [
         ("lab reproduce nothing", "vless-vmess"),
         ("lab reproduce bip324 --from a.json --quick", "--quick"),
         ("lab reproduce bip324 --from /none/a.json", "/none/a.json"),
         ("lab reproduce vless-vmess --stack relay", "nothing to measure"),
     ] {
-        let ran = run(&line.split(' ').collect::<Vec<_>>());
-        assert_eq!(ran.code, 2, "{line}: {ran:?}");
-        assert!(ran.stderr.contains(words), "{line}: {ran:?}");
+        run(&words(line)).says(2, &[said]);
     }
 }

@@ -3,20 +3,24 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
+use crate::common::program::Program;
+#[cfg(target_os = "linux")]
+use crate::common::program::{exists, write_program};
 #[cfg(target_os = "linux")]
 use crate::common::terminal::Terminal;
-use crate::common::{Ran, sealway};
+use crate::common::{Ran, ran, run, sealway, until, words};
 
 /// The smallest run there is; it still takes seconds, so that a signal right after its plan comes in time.
 const SMALL: [&str; 6] = ["lab", "primitives", "--quick", "--peers", "none", "--suite=aes-128-gcm"];
 
 /// A run that has printed its plan.
 struct Started {
-    child: Child,
+    program: Program,
     stderr: BufReader<std::process::ChildStderr>,
     said: String,
 }
@@ -24,10 +28,10 @@ struct Started {
 impl Started {
     fn new(arguments: &[&str]) -> Started {
         let mut command = sealway(&[&SMALL, arguments].concat());
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut program = Program::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+        let stderr = BufReader::new(program.stderr.take().unwrap());
         let mut started = Started {
-            child,
+            program,
             stderr,
             said: String::new(),
         };
@@ -43,19 +47,15 @@ impl Started {
     }
 
     fn interrupt(&self) {
-        let status = Command::new("kill")
-            .args(["-INT", &self.child.id().to_string()])
-            .status()
-            .unwrap();
-        assert!(status.success());
+        self.program.signal(Signal::INT);
     }
 
     fn end(mut self) -> Ran {
         let mut stdout = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+        self.program.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
         self.stderr.read_to_string(&mut self.said).unwrap();
         Ran {
-            code: self.child.wait().unwrap().code().unwrap(),
+            code: self.program.ended().code().unwrap(),
             stdout,
             stderr: self.said,
         }
@@ -76,14 +76,10 @@ fn one_interrupt_leaves_valid_partial_results() {
     assert_eq!(fs::read_to_string(&json).unwrap(), "older");
     run.interrupt();
     let ran = run.end();
-    assert_eq!(ran.code, 130, "{ran:?}");
-    assert!(ran.stderr.contains("stopping after this window"), "{ran:?}");
+    ran.says(130, &["stopping after this window"]);
     assert!(!ran.stdout.is_empty(), "{ran:?}");
     let result = read(&json);
-    assert_eq!(
-        (&result["schema"], &result["complete"]),
-        (&Value::from(1), &Value::from(false))
-    );
+    assert!(result["schema"] == 1 && result["complete"] == false, "{result}");
     assert!(fs::read_to_string(&html).unwrap().contains("<html"));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
@@ -118,12 +114,6 @@ fn at_terminal(arguments: &[&str], variables: &[(&str, &str)]) -> Terminal {
 }
 
 #[cfg(target_os = "linux")]
-fn interrupt(terminal: &Terminal) {
-    let pid = terminal.child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-}
-
-#[cfg(target_os = "linux")]
 #[test]
 fn a_terminal_shows_how_far_a_run_is_and_keeps_nothing_of_it() {
     let mut terminal = at_terminal(&["--budget", "3s"], &[("TERM", "xterm")]);
@@ -140,10 +130,8 @@ fn a_terminal_shows_how_far_a_run_is_and_keeps_nothing_of_it() {
     assert!(last.is_empty() || last.starts_with(['\r', '\x1b']), "{last:?}");
     for line in whole {
         assert!(line.ends_with("\x1b[K"), "old text goes from behind {line:?}");
-        assert!(
-            without_escapes(line).trim_matches('\r').chars().count() < 40,
-            "{line:?}"
-        );
+        let text = without_escapes(line);
+        assert!(text.trim_matches('\r').chars().count() < 40, "{line:?}");
     }
 }
 
@@ -164,7 +152,7 @@ fn an_interrupt_takes_the_lines_away_for_good() {
     let mut terminal = at_terminal(&[], &[("TERM", "xterm"), ("NO_COLOR", "1")]);
     terminal.until(" left");
     terminal.until("\x1b[J");
-    interrupt(&terminal);
+    terminal.child.signal(Signal::INT);
     let said = terminal.until("stopping after this window");
     let cleared = said.rfind("\x1b[J").unwrap();
     assert!(!said[cleared..].contains(" left"), "{said:?}");
@@ -180,7 +168,7 @@ fn an_interrupt_takes_the_lines_away_for_good() {
 fn nothing_is_drawn_where_nobody_asked_or_nothing_can_be_drawn() {
     for (arguments, term) in [(&["--ci"][..], "xterm"), (&["--no-progress"], "xterm"), (&[], "dumb")] {
         let terminal = at_terminal(arguments, &[("TERM", term), ("NO_COLOR", "1")]);
-        interrupt(&terminal);
+        terminal.child.signal(Signal::INT);
         let (_, shown) = terminal.ended();
         assert!(!shown.contains('\x1b'), "{arguments:?} {term}: {shown:?}");
     }
@@ -192,39 +180,16 @@ fn a_full_disk_is_said_and_the_table_is_shown_all_the_same() {
     let run = Started::new(&["--json", "/dev/full"]);
     run.interrupt();
     let ran = run.end();
-    assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(
-        ran.stderr.contains("/dev/full") && ran.stderr.contains("space"),
-        "{ran:?}"
-    );
+    ran.says(1, &["/dev/full", "space"]);
     assert!(!ran.stdout.is_empty(), "{ran:?}");
 }
 
 #[test]
 fn all_says_what_it_is_in_this_version() {
     // Refused for its budget before anything is measured. What would be measured is made before that: of one suite, that is little.
-    let suite = "--suite=xchacha20-poly1305";
-    let ran: Ran = sealway(&["lab", "all", "--peers", "none", suite, "--full", "--budget", "1s"])
-        .output()
-        .unwrap()
-        .into();
-    assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(
-        ran.stderr
-            .contains("this version measures primitives, packets, bip324, transports, requests, flows and files"),
-        "{ran:?}"
-    );
-}
-
-/// Writes a program. Another process does it: a file that is open for writing anywhere cannot be started.
-#[cfg(target_os = "linux")]
-fn write(folder: &Path, name: &str, program: &str) {
-    let written = Command::new("/bin/sh")
-        .args(["-c", "printf %s \"$2\" > \"$1\" && chmod 755 \"$1\"", "sh"])
-        .args([folder.join(name).as_os_str(), program.as_ref()])
-        .status()
-        .unwrap();
-    assert!(written.success());
+    let line = "lab all --peers none --suite=xchacha20-poly1305 --full --budget 1s";
+    let said = "this version measures primitives, packets, bip324, transports, requests, flows and files";
+    run(&words(line)).says(2, &[said]);
 }
 
 /// A program in the place of openssl that says it is ready and then sleeps with a child of its own.
@@ -239,67 +204,38 @@ version) echo OpenSSL 3.0.0 test ;;
 *) trap 'echo heard >> \"$0.heard\"' INT; sleep 200 & echo $$ $! > \"$0.pids.new\"; mv \"$0.pids.new\" \"$0.pids\"; wait ;;
 esac
 ";
-    write(folder.path(), "openssl", program);
+    write_program(folder.path(), "openssl", program);
     let search = format!("{}:/usr/bin:/bin", folder.path().display());
-    let mut child = {
-        use std::os::unix::process::CommandExt as _;
-        sealway(&["lab", "primitives", "--quick", "--peers", "openssl", "--suite=aes-128-gcm"])
-            .env("PATH", search)
-            // A group of its own, so that the whole of it can be interrupted as a terminal does.
-            .process_group(0)
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
-    };
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut command = sealway(&words("lab primitives --quick --peers openssl --suite=aes-128-gcm"));
+    // A group of its own, so that the whole of it can be interrupted as a terminal does.
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    command.env("PATH", search).stdout(Stdio::null());
+    let mut program = Program::start(command.stderr(Stdio::piped()));
+    let mut stderr = BufReader::new(program.stderr.take().unwrap());
     let pids = folder.path().join("openssl.pids");
-    let from = std::time::Instant::now();
-    let soon = || from.elapsed().as_secs() < 60;
-    while !pids.exists() && soon() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    until("the peer was not started", || pids.exists());
     let pids = fs::read_to_string(pids).unwrap();
-    let interrupt = || {
-        let group = format!("-{}", child.id());
-        assert!(
-            Command::new("kill")
-                .args(["-INT", "--", &group])
-                .status()
-                .unwrap()
-                .success()
-        );
-    };
+    let group = Pid::from_child(&program);
+    let interrupt = || kill_process_group(group, Signal::INT).unwrap();
     interrupt();
     let mut said = String::new();
     while !said.contains("stopping after this window") {
         assert_ne!(stderr.read_line(&mut said).unwrap(), 0, "{said}");
     }
     interrupt();
-    assert_eq!(child.wait().unwrap().code(), Some(130), "{said}");
-    assert!(
-        !folder.path().join("openssl.heard").exists(),
-        "the peer was interrupted too"
-    );
-    let runs = |pid: &str| {
-        fs::read_to_string(format!("/proc/{pid}/stat"))
-            .is_ok_and(|stat| !stat.rsplit(')').next().unwrap().trim_start().starts_with(['Z', 'X']))
-    };
+    assert_eq!(program.ended().code(), Some(130), "{said}");
+    let heard = folder.path().join("openssl.heard");
+    assert!(!heard.exists(), "the peer was interrupted too");
     assert_eq!(pids.split_whitespace().count(), 2, "{pids}");
     for pid in pids.split_whitespace() {
-        while runs(pid) && soon() {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        assert!(!runs(pid), "{pid} still runs");
+        until("it still runs", || !exists(pid));
     }
 }
 
 #[test]
 fn a_peer_that_was_named_must_be_there() {
     let mut command = sealway(&["lab", "--quick", "--peers", "openssl"]);
-    let ran: Ran = command.env("PATH", "/nonexistent").output().unwrap().into();
-    assert_eq!((ran.code, ran.stdout.as_str()), (4, ""), "{ran:?}");
-    assert!(ran.stderr.contains("openssl"), "{ran:?}");
+    ran(command.env("PATH", "/nonexistent")).refuses(4, &["openssl"]);
 }
 
 #[cfg(target_os = "linux")]
@@ -312,14 +248,10 @@ fn a_peer_that_was_named_must_be_what_it_is_called() {
         ("files", "croc"),
         ("calibrate", "wrk"),
     ] {
-        write(folder.path(), name, "#!/bin/sh\necho other 1.0\n");
+        write_program(folder.path(), name, "#!/bin/sh\necho other 1.0\n");
         let mut command = sealway(&["lab", workload, "--quick", "--peers", name]);
         let search = format!("{}:/usr/bin:/bin", folder.path().display());
-        let ran: Ran = command.env("PATH", search).output().unwrap().into();
-        assert_eq!((ran.code, ran.stdout.as_str()), (4, ""), "{name}: {ran:?}");
-        assert!(
-            ran.stderr.contains("does not call itself") && ran.stderr.contains("it says \"other 1.0\""),
-            "{ran:?}"
-        );
+        let said = ["does not call itself", "it says \"other 1.0\""];
+        ran(command.env("PATH", search)).refuses(4, &said);
     }
 }

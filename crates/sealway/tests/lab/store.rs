@@ -6,19 +6,10 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::common::{Ran, run, sealway};
+use crate::common::{Ran, ran, run, sealway, words};
 
 /// The smallest run that has figures.
-const SMALL: [&str; 8] = [
-    "lab",
-    "primitives",
-    "--quick",
-    "--peers",
-    "none",
-    "--suite=aes-128-gcm",
-    "--budget",
-    "4s",
-];
+const SMALL: &str = "lab primitives --quick --peers none --suite=aes-128-gcm --budget 4s";
 
 /// The program with a store of its own, in a checkout of a branch.
 struct Kept(tempfile::TempDir);
@@ -28,11 +19,8 @@ impl Kept {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("checkout/.git/refs/heads")).unwrap();
         fs::write(folder.path().join("checkout/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
-        fs::write(
-            folder.path().join("checkout/.git/refs/heads/main"),
-            "c0ffee00".repeat(5),
-        )
-        .unwrap();
+        let head = folder.path().join("checkout/.git/refs/heads/main");
+        fs::write(head, "c0ffee00".repeat(5)).unwrap();
         Kept(folder)
     }
 
@@ -49,25 +37,19 @@ impl Kept {
     }
 
     fn lab(&self, words: &[&str]) -> Ran {
-        self.command(&[&["lab"], words].concat()).output().unwrap().into()
+        ran(&mut self.command(&[&["lab"], words].concat()))
     }
 }
 
 #[test]
 fn a_run_is_kept_and_shown_again() {
     let kept = Kept::new();
-    let none = kept.lab(&["runs"]);
-    assert_eq!((none.code, none.stdout.as_str()), (0, ""), "{none:?}");
+    kept.lab(&["runs"]).refuses(0, &[]);
     assert!(!Path::new(&kept.path("lab.sqlite")).exists(), "a reader has made it");
 
     let json = kept.path("run.json");
-    let ran: Ran = kept
-        .command(&[&SMALL[..], &["--json", &json, "--name", "before"]].concat())
-        .output()
-        .unwrap()
-        .into();
-    assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.stderr.contains("kept as run 1 in "), "{ran:?}");
+    let ran = ran(kept.command(&words(SMALL)).args(["--json", &json, "--name", "before"]));
+    ran.says(0, &["kept as run 1 in "]);
 
     let text = kept.lab(&["runs"]).stdout;
     for word in ["primitives", "quick", "main", "c0ffee00", "before"] {
@@ -86,42 +68,32 @@ fn a_run_is_kept_and_shown_again() {
     assert_eq!(shown.stdout.lines().next(), ran.stdout.lines().next());
     // A result does not say where it was kept, nor under which name.
     let result: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
-    assert!(
-        !result["command"].to_string().contains("before"),
-        "{}",
-        result["command"]
-    );
+    let command = result["command"].to_string();
+    assert!(!command.contains("before"), "{command}");
 
     // Kept runs and files stand for each other.
     let same = kept.lab(&["compare", "1", &json, "--json"]);
     let same: Value = serde_json::from_str(&same.stdout).unwrap();
     assert_eq!(same["old"]["run"], id);
-    let other = kept.lab(&["compare", "main", &json]);
-    assert_eq!(other.code, 2, "{other:?}");
-    assert!(other.stderr.contains("no other whole run"), "{other:?}");
-    let none = kept.lab(&["show", "nobody"]);
-    assert_eq!(none.code, 2, "{none:?}");
-    assert!(
-        none.stderr.contains("nobody") && none.stderr.contains("hint: "),
-        "{none:?}"
-    );
+    kept.lab(&["compare", "main", &json]).says(2, &["no other whole run"]);
+    kept.lab(&["show", "nobody"]).says(2, &["nobody", "hint: "]);
 }
 
 #[test]
 fn a_store_that_fails_loses_the_run_and_nothing_else() {
     let kept = Kept::new();
     fs::write(kept.path("lab.sqlite"), "something that is no database".repeat(100)).unwrap();
-    let ran: Ran = kept.command(&SMALL).output().unwrap().into();
-    assert_eq!(ran.code, 0, "{ran:?}");
+    let ran = ran(&mut kept.command(&words(SMALL)));
     assert!(ran.stdout.contains("aes-128-gcm"), "{ran:?}");
-    assert!(
-        ran.stderr.contains("this run will not be kept: ")
-            && ran.stderr.contains("this run is not kept: ")
-            && ran.stderr.contains("name another store"),
-        "{ran:?}"
+    ran.says(
+        0,
+        &[
+            "this run will not be kept: ",
+            "this run is not kept: ",
+            "name another store",
+        ],
     );
-    let runs = kept.lab(&["runs"]);
-    assert_eq!((runs.code, runs.stdout.as_str()), (8, ""), "{runs:?}");
+    kept.lab(&["runs"]).refuses(8, &[]);
     // What names no store is said before anything runs.
     let ran = run(&["lab", "--store", "mysql://u:secret@host/db"]);
     assert_eq!(ran.code, 2, "{ran:?}");
@@ -163,27 +135,22 @@ fn a_trend_fails_a_build_and_runs_go_to_another_store() {
     let ran = trend(&["--since", "4", "--fail-on", "slower=5%"]);
     assert_eq!(ran.code, 6, "one run says nothing: {ran:?}");
     let ran = trend(&["seal", "16384", "--fail-on", "slower=5%"]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    ran.says(0, &[]);
     assert!(
         ran.stdout.contains("No change of more than 5.0 % over 4 runs."),
         "{ran:?}"
     );
     import(5, 0.9e9);
     let ran = trend(&["bytes=16384", "--fail-on", "slower=5%"]);
-    assert_eq!(ran.code, 6, "{ran:?}");
+    ran.says(6, &["another one decides"]);
     assert!(ran.stdout.contains("-- slower: -18 % --"), "{ran:?}");
-    assert!(ran.stderr.contains("another one decides"), "{ran:?}");
     import(6, 0.9e9);
     let ran = trend(&["bytes=16384", "--fail-on", "slower=5%"]);
-    assert_eq!(ran.code, 5, "{ran:?}");
-    assert!(
-        ran.stderr.contains("slower than 4 runs before, the last by 22.2 %"),
-        "{ran:?}"
-    );
+    ran.says(5, &["slower than 4 runs before, the last by 22.2 %"]);
     let answer: Value = serde_json::from_str(&trend(&["--json", "--fail-on", "slower=30%"]).stdout).unwrap();
-    assert_eq!(
-        (&answer["slower"], &answer["segments"][1]["first"]),
-        (&Value::Null, &Value::from(4))
+    assert!(
+        answer["slower"].is_null() && answer["segments"][1]["first"] == 4,
+        "{answer}"
     );
     let page = kept.path("trend.html");
     assert_eq!(trend(&["--html", &page]).code, 0);
@@ -197,35 +164,27 @@ fn a_trend_fails_a_build_and_runs_go_to_another_store() {
         &["--branch", "none"],
         &["--fail-on", "slower=5"],
     ] {
-        let ran = trend(wrong);
-        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran:?}");
+        trend(wrong).refuses(2, &[]);
     }
 
     let slower = kept.lab(&["compare", "4", "last"]);
     assert_eq!(slower.code, 6, "{slower:?}");
     let page = kept.path("two.html");
-    assert_eq!(
-        kept.lab(&["compare", "4", "last", "--html", &page]).stdout,
-        slower.stdout
-    );
+    let again = kept.lab(&["compare", "4", "last", "--html", &page]);
+    assert_eq!(again.stdout, slower.stdout);
     assert!(fs::read_to_string(&page).unwrap().contains("<svg"));
-    let ran = kept.lab(&["export", "1", "last", "--output", &kept.path("two")]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    kept.lab(&["export", "1", "last", "--output", &kept.path("two")])
+        .says(0, &[]);
     let other = kept.path("other.sqlite");
     let ran = kept.lab(&["import", &kept.path("two"), "--store", &other]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, "2 new, 0 kept already\n"));
     let shown = kept.lab(&["show", "last", "--json", "-", "--store", &other]);
-    assert_eq!(
-        serde_json::from_str::<Value>(&shown.stdout).unwrap()["run"],
-        result(6, 1.0)["run"]
-    );
+    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    assert_eq!(shown["run"], result(6, 1.0)["run"]);
     let ran = kept.lab(&["prune", "--keep", "1", "--store", &other]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, "1 deleted\n"));
-    let ran = kept.lab(&["import", &kept.path("checkout/.git/HEAD")]);
-    assert_eq!(ran.code, 2, "{ran:?}");
-    let ran = kept.lab(&["prune", "last"]);
-    assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.stderr.contains("run 6 is the one"), "{ran:?}");
+    kept.lab(&["import", &kept.path("checkout/.git/HEAD")]).says(2, &[]);
+    kept.lab(&["prune", "last"]).says(2, &["run 6 is the one"]);
     let ran = kept.lab(&["prune", "00000002", "3"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, "2 deleted\n"));
     for gone in ["3", "00000001x", "01", "+1"] {
@@ -241,8 +200,7 @@ fn what_does_nothing_makes_no_store() {
         (&["prune", "1"], 2),
         (&["import", "/no/such/file"], 2),
     ] {
-        let ran = kept.lab(words);
-        assert_eq!(ran.code, code, "{ran:?}");
+        kept.lab(words).says(code, &[]);
         assert!(!Path::new(&kept.path("lab.sqlite")).exists(), "{words:?} have made it");
     }
 }

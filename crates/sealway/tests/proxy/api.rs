@@ -6,11 +6,11 @@ use std::fs;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
-use crate::common::proxy::{PATIENCE, Running, free_ports};
-use crate::common::{Ran, peer_is_missing, private_folder, sealway};
+use crate::common::program::Program;
+use crate::common::proxy::{Running, free_ports};
+use crate::common::{Ran, private_folder, ran, run, sealway, until, xray_is_there};
 
 const ID: &str = "b831381d-6324-4d53-ad4f-8cda48b30811";
 const SERVICES: &str = r#"["HandlerService","StatsService","RoutingService","LoggerService","ReflectionService"]"#;
@@ -46,42 +46,12 @@ fn config(api: &str, [vless, vmess]: [u16; 2]) -> String {
     )
 }
 
-/// A running Xray, killed at the end.
-struct Xray(Child);
-
-impl Drop for Xray {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn xray_is_there() -> bool {
-    let there = Command::new("xray")
-        .arg("version")
-        .output()
-        .is_ok_and(|out| out.status.success());
-    if !there {
-        peer_is_missing("there is no xray");
-    }
-    there
-}
-
 /// Starts Xray, and waits until somebody answers there.
-fn xray(file: &Path, api: SocketAddr) -> Xray {
-    let child = Command::new("xray")
-        .args(["run", "-c", file.to_str().unwrap()])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let running = Xray(child);
-    let until = Instant::now() + PATIENCE;
-    while TcpStream::connect(api).is_err() {
-        assert!(Instant::now() < until, "xray does not listen");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+fn xray(file: &Path, api: SocketAddr) -> Program {
+    let mut command = Command::new("xray");
+    command.args(["run", "-c", file.to_str().unwrap()]).stdin(Stdio::null());
+    let running = Program::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+    until("xray does not listen", || TcpStream::connect(api).is_ok());
     running
 }
 
@@ -104,7 +74,7 @@ impl Client {
             }
             Client::Ours => sealway(&["proxy-api"]),
         };
-        command.arg(word).arg(server).args(rest).output().unwrap().into()
+        ran(command.arg(word).arg(server).args(rest))
     }
 }
 
@@ -302,7 +272,7 @@ fn it_listens_on_unix_sockets_and_behind_old_inbounds() {
             assert_eq!(mode & 0o777, 0o600);
         }
         let got = Client::Ours.call(listen, &["stats", "-name", "inbound>>>in-2>>>traffic>>>uplink"]);
-        assert_eq!(got.code, 0, "{got:?}");
+        got.says(0, &[]);
     }
     // As panels write it: an inbound, a rule, and no `listen`. One of them names neither a port nor settings.
     let remnawave = format!("@xtls-api-{a}");
@@ -324,10 +294,8 @@ fn it_listens_on_unix_sockets_and_behind_old_inbounds() {
         let got = Client::Ours.call(&server, &["statsquery"]);
         assert_eq!((got.code, got.stdout.as_str()), (0, "{}\n\n"), "{got:?}");
         // What it was not given it does not have.
-        let got = Client::Ours.call(&server, &["lsi"]);
-        assert_eq!(got.code, 7, "{got:?}");
         let wanted = "code = Unimplemented desc = unknown service xray.app.proxyman.command.HandlerService";
-        assert!(got.stderr.contains(wanted), "{got:?}");
+        Client::Ours.call(&server, &["lsi"]).says(7, &[wanted]);
     }
 }
 
@@ -338,8 +306,5 @@ fn a_listener_that_is_taken_is_told_where_it_is_written() {
     let [a, b] = free_ports();
     let file = folder.path().join("c.json");
     fs::write(&file, config(&taken.local_addr().unwrap().to_string(), [a, b])).unwrap();
-    let ran: Ran = sealway(&["run", "-c", file.to_str().unwrap()]).output().unwrap().into();
-    assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.stderr.contains("c.json:3:"), "{ran:?}");
-    assert!(ran.stderr.contains("api.listen: "), "{ran:?}");
+    run(&["run", "-c", file.to_str().unwrap()]).says(1, &["c.json:3:", "api.listen: "]);
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::common::proxy::{Certificate, Pair, Running, answer, free_port, guide, target};
-use crate::common::{Ran, private_folder, run, sealway, workspace};
+use crate::common::{self, Ran, private_folder, run, sealway, workspace};
 
 fn write(folder: &Path, text: &str) -> PathBuf {
     let file = folder.join("config.json");
@@ -30,15 +30,13 @@ fn one_configuration_does_not_run_twice() {
         let file = write(folder.path(), &text);
         let first = Running::start(&file);
         let second = run_file(&file, &[]);
-        assert_eq!((second.code, second.stdout.as_str()), (1, ""), "{second:?}");
-        for words in [
+        let said = [
             "another program listens there",
             "  hint: ",
             "nothing was started",
             ": error: inbounds[0]: ",
-        ] {
-            assert!(second.stderr.contains(words), "{words}: {second:?}");
-        }
+        ];
+        second.refuses(1, &said);
         // A look at the configuration does not need the port.
         assert_eq!(run_file(&file, &["-test"]).code, 0);
         assert_eq!(first.stop(rustix::process::Signal::TERM).code(), Some(0));
@@ -53,10 +51,8 @@ fn two_inbounds_do_not_share_a_port() {
 {{ "listen": "127.0.0.1", "port": 1080, "protocol": "socks" }},
 {{ "listen": "::", "port": "1079-1081", "protocol": "vless", "settings": {{"decryption": "none"}} }}], {FREEDOM}}}"#
     );
-    let ran = run_file(&write(folder.path(), &text), &["-test"]);
-    assert_eq!(ran.code, 23, "{ran:?}");
     let line = "config.json:3:27: error: inbounds[1].port: inbounds[0] listens on port 1080 already";
-    assert!(ran.stderr.contains(line), "{ran:?}");
+    run_file(&write(folder.path(), &text), &["-test"]).says(23, &[line]);
 }
 
 #[test]
@@ -86,9 +82,7 @@ fn a_proxy_that_anyone_can_use_is_told() {
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "Configuration OK.\n"), "{ran:?}");
     let said = "inbounds[0].settings.auth: whoever reaches the port may use this proxy";
     assert!(ran.stderr.contains(&format!("{place}warning: {said}")), "{ran:?}");
-    let ran = run_file(&file, &["-strict"]);
-    assert_eq!(ran.code, 23, "{ran:?}");
-    assert!(ran.stderr.contains(&format!("{place}error: {said}")), "{ran:?}");
+    run_file(&file, &["-strict"]).says(23, &[&format!("{place}error: {said}")]);
 }
 
 #[test]
@@ -129,10 +123,7 @@ fn everything_that_would_not_run_is_told_at_once() {
         let file = write(folder.path(), &text(rule));
         for more in [&["-test"][..], &[]] {
             let ran = run_file(&file, more);
-            assert_eq!((ran.code, ran.stdout.as_str()), (23, ""), "{ran:?}");
-            for line in all {
-                assert!(ran.stderr.contains(line), "{line} is not in\n{}", ran.stderr);
-            }
+            ran.refuses(23, &all);
             assert_eq!(ran.stderr.contains("webhook"), rule.contains("webhook"), "{ran:?}");
             assert!(!ran.stderr.contains("is another program there"), "{ran:?}");
         }
@@ -157,27 +148,19 @@ fn a_configuration_that_others_can_read_is_told() {
         set(&file, mode);
         set(&key, mode);
         let ran = run_file(&file, &["-test"]);
-        assert_eq!(ran.code, 0, "{ran:?}");
         let strict = run_file(&file, &["-test", "-strict"]);
         let Some(who) = who else {
-            assert_eq!((ran.stderr.as_str(), strict.code), ("", 0), "{mode:o}");
+            assert_eq!((ran.code, ran.stderr.as_str(), strict.code), (0, "", 0), "{mode:o}");
             continue;
         };
         let line = format!("{}:1:1: warning: {who} can read this file", file.display());
         let hint = format!("  hint: chmod 600 {}\n", file.display());
-        assert!(ran.stderr.contains(&line) && ran.stderr.contains(&hint), "{ran:?}");
         let key = "warning: inbounds[0].streamSettings.tlsSettings.certificates[0].keyFile: ";
-        assert!(ran.stderr.contains(key), "{ran:?}");
-        assert_eq!(strict.code, 23, "{strict:?}");
-        assert!(strict.stderr.contains("the configuration has 2 errors"), "{strict:?}");
+        ran.says(0, &[&line, &hint, key]);
+        strict.says(23, &["the configuration has 2 errors"]);
         // What the service manager hands to a service is the service's own.
-        let mut given = sealway(&["run", "-test", "-c", file.to_str().unwrap()]);
-        let given: Ran = given
-            .env("CREDENTIALS_DIRECTORY", folder.path())
-            .output()
-            .unwrap()
-            .into();
-        assert_eq!((given.code, given.stderr.as_str()), (0, ""));
+        let mut command = sealway(&["run", "-test", "-c", file.to_str().unwrap()]);
+        common::ran(command.env("CREDENTIALS_DIRECTORY", folder.path())).answer();
     }
     // Without a secret there is nothing to hide.
     set(folder.path(), 0o755);
@@ -197,23 +180,13 @@ fn run_may_be_left_out_before_its_options() {
         &["-test", "-c", file][..],
         &["-c", file, "-test"],
         &["-config", file, "-test"],
-        &["-config=x", "-test", "-config", file],
         &["--config", file, "--test"],
         &["-test", "-confdir", folder.path().to_str().unwrap()],
     ] {
-        let ran = run(words);
-        if words[0] == "-config=x" {
-            assert_eq!(ran.code, 23, "{ran:?}");
-            continue;
-        }
-        assert_eq!(
-            (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
-            (0, "Configuration OK.\n", ""),
-            "{words:?}"
-        );
+        assert_eq!(run(words).answer(), "Configuration OK.\n", "{words:?}");
     }
-    assert_eq!(run(&["-version"]).stdout, run(&["version"]).stdout);
-    assert_eq!(run(&["-version"]).code, 0);
+    run(&["-config=x", "-test", "-config", file]).says(23, &[]);
+    assert_eq!(run(&["-version"]).answer(), run(&["version"]).answer());
 }
 
 /// The block of the guide with this name.

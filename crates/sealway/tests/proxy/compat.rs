@@ -10,16 +10,17 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use regex::Regex;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use sealway_v2ray::UserId;
 use serde_json::Value;
 
-use crate::common::proxy::{PATIENCE, free_port};
-use crate::common::{PROGRAM, Ran, peer_is_missing, private_folder, sealway};
+use crate::common::program::Program;
+use crate::common::proxy::free_port;
+use crate::common::{self, PROGRAM, Ran, private_folder, run, sealway, xray_is_there};
 
 const KEY: &str = "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA";
 const ID: &str = "b831381d-6324-4d53-ad4f-8cda48b30811";
@@ -36,21 +37,15 @@ fn ours(words: &[&str]) -> Command {
 fn xray(words: &[&str]) -> Option<Command> {
     let mut command = Command::new("xray");
     command.args(words).stdin(Stdio::null());
-    let found = Command::new("xray").arg("version").stdout(Stdio::null()).status();
-    if found.is_err() {
-        peer_is_missing("there is no xray");
-    }
-    found.ok().map(|_| command)
+    xray_is_there().then_some(command)
 }
 
 fn ran(mut command: Command, folder: &Path) -> Ran {
-    command.current_dir(folder).output().unwrap().into()
+    common::ran(command.current_dir(folder))
 }
 
 fn answer(words: &[&str]) -> String {
-    let ran = ran(ours(words), Path::new("/"));
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{words:?}: {ran:?}");
-    ran.stdout
+    ran(ours(words), Path::new("/")).answer()
 }
 
 fn matches(pattern: &str, text: &str) -> bool {
@@ -83,16 +78,15 @@ fn the_version_is_read() {
         assert!(text.contains("Sealway"), "{text}");
     }
     // Without the name it is itself.
-    let own: Ran = sealway(&["version"]).output().unwrap().into();
-    assert!(own.stdout.starts_with("sealway "), "{own:?}");
-    let asked: Ran = sealway(&["--compat", "xray", "version"]).output().unwrap().into();
+    assert!(run(&["version"]).answer().starts_with("sealway "));
+    let asked = run(&["--compat", "xray", "version"]);
     assert_eq!(asked.stdout, answer(&["version"]));
     // A link, and a copy of a name with more to it.
     let folder = private_folder();
     for name in ["xray-linux-amd64", "rw-core"] {
         let link = folder.path().join(name);
         std::os::unix::fs::symlink(PROGRAM, &link).unwrap();
-        let linked: Ran = Command::new(&link).arg("version").output().unwrap().into();
+        let linked = common::ran(Command::new(&link).arg("version"));
         assert_eq!(linked.stdout, asked.stdout);
     }
 }
@@ -107,10 +101,8 @@ fn keys_and_ids_are_read_and_those_of_xray() {
     for words in [&["mldsa65"][..], &["mlkem768"], &["wg"]] {
         let (secret, public) = panels::three_x_ui_pair(&answer(words));
         assert_ne!(secret, public);
-        assert_eq!(
-            panels::three_x_ui_pair(&answer(&[words, &["-i", &secret]].concat())).1,
-            public
-        );
+        let again = answer(&[words, &["-i", &secret]].concat());
+        assert_eq!(panels::three_x_ui_pair(&again).1, public);
     }
     let form = |text: &str| text.split(".native.").map(|part| part.len()).collect::<Vec<_>>();
     let encryption = answer(&["vlessenc"]);
@@ -120,12 +112,8 @@ fn keys_and_ids_are_read_and_those_of_xray() {
     assert!(matches(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\n$", &id), "{id}");
 
     let folder = private_folder();
-    let made = answer(&[
-        "tls",
-        "cert",
-        "--domain=a.example",
-        &format!("--file={}/c", folder.path().display()),
-    ]);
+    let file = format!("--file={}/c", folder.path().display());
+    let made = answer(&["tls", "cert", "--domain=a.example", &file]);
     let made: Value = serde_json::from_str(&made).unwrap();
     assert_eq!(made["certificate"][0], "-----BEGIN CERTIFICATE-----");
     let (cert, key) = (folder.path().join("c.crt"), folder.path().join("c.key"));
@@ -133,12 +121,7 @@ fn keys_and_ids_are_read_and_those_of_xray() {
     assert_eq!(mode(), 0o600);
     // Also where a file lay that others could read.
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
-    answer(&[
-        "tls",
-        "cert",
-        "--json=false",
-        &format!("--file={}/c", folder.path().display()),
-    ]);
+    answer(&["tls", "cert", "--json=false", &file]);
     assert_eq!(mode(), 0o600);
     let cert = cert.to_str().unwrap();
     let ech = answer(&["tls", "ech", "--serverName", "ex.org"]);
@@ -157,22 +140,15 @@ fn keys_and_ids_are_read_and_those_of_xray() {
         assert_eq!(answer(words), ran(xray, Path::new("/")).stdout, "{words:?}");
     }
     // The same keys in lines that are called otherwise, and whose number differs.
+    let padded = format!("{KEY}=");
     for words in [
         &["x25519", "-i", KEY][..],
-        &[
-            "x25519",
-            "-i",
-            "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA=",
-            "--std-encoding",
-        ],
-        &["wg", "-i", "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA="],
+        &["x25519", "-i", &padded, "--std-encoding"],
+        &["wg", "-i", &padded],
     ] {
         let theirs = ran(xray(words).unwrap(), Path::new("/")).stdout;
-        assert_eq!(
-            panels::three_x_ui_pair(&answer(words)),
-            panels::three_x_ui_pair(&theirs),
-            "{words:?}"
-        );
+        let pairs = [answer(words), theirs].map(|said| panels::three_x_ui_pair(&said));
+        assert_eq!(pairs[0], pairs[1], "{words:?}");
     }
     let theirs = ran(xray(&["vlessenc"]).unwrap(), Path::new("/")).stdout;
     let lines = |text: &str| text.lines().skip(1).map(form).collect::<Vec<_>>();
@@ -199,100 +175,80 @@ fn private(folder: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
+/// Another outbound.
+const MORE: &str = r#"{"outbounds": [{"tag": "block", "protocol": "blackhole"}]}"#;
+
 /// One table for both programs: words, exit code, and whether a line says what panels look for.
 #[test]
 fn arguments_and_exit_codes_are_those_of_xray() {
     let folder = private_folder();
     let there = folder.path();
     let port = free_port();
-    private(there, "ok.json", &node(port, "{}"));
-    private(
-        there,
-        "more.json",
-        r#"{"outbounds": [{"tag": "block", "protocol": "blackhole"}]}"#,
-    );
-    private(there, "broken.json", r#"{"inbounds": ["#);
-    private(
-        there,
-        "unknown.json",
-        r#"{"inbounds": [{"port": 1, "protocol": "nope"}], "outbounds": [{"protocol": "freedom"}]}"#,
-    );
-    private(
-        there,
-        "nowhere.json",
-        &node(port, "{}").replace("127.0.0.1\", \"port", "192.0.2.1\", \"port"),
-    );
+    let unknown = r#"{"inbounds": [{"port": 1, "protocol": "nope"}], "outbounds": [{"protocol": "freedom"}]}"#;
+    let nowhere = node(port, "{}").replace("127.0.0.1\", \"port", "192.0.2.1\", \"port");
+    for (name, text) in [
+        ("ok.json", &*node(port, "{}")),
+        ("more.json", MORE),
+        ("broken.json", r#"{"inbounds": ["#),
+        ("unknown.json", unknown),
+        ("nowhere.json", &nowhere),
+    ] {
+        private(there, name, text);
+    }
     fs::create_dir(there.join("folder")).unwrap();
     fs::copy(there.join("ok.json"), there.join("folder/1.json")).unwrap();
     fs::create_dir(there.join("empty")).unwrap();
     let peer = xray(&[]).is_some();
-    for (words, code, says) in [
-        (&["run", "-test", "-c", "ok.json"][..], 0, Some("Configuration OK.")),
-        (&["-test", "-c", "ok.json"], 0, Some("Configuration OK.")),
+    let (ok, failed) = (Some("Configuration OK."), Some("Failed to start: "));
+    for (line, code, says) in [
+        ("run -test -c ok.json", 0, ok),
+        ("-test -c ok.json", 0, ok),
+        ("--test --config=ok.json -format=json", 0, ok),
+        ("-test=true -config ok.json -config more.json", 0, ok),
+        ("run -test -confdir folder", 0, ok),
+        ("run -test -confdir empty -c ok.json", 0, ok),
+        ("run -test -confdir absent -c ok.json", 0, ok),
+        ("run -dump -c ok.json -c more.json", 0, Some("\"tag\": \"block\"")),
+        ("run -c broken.json", 23, failed),
+        ("run -test -c broken.json", 23, failed),
+        ("-c unknown.json", 23, failed),
+        ("-c absent.json", 23, failed),
+        ("-c http://127.0.0.1:1/x.json", 23, failed),
+        ("-c stdin:", 23, failed),
+        ("", 23, failed),
+        ("run", 23, failed),
+        ("run behind -c ok.json", 23, failed),
+        ("-c nowhere.json", 255, failed),
+        ("run -nope", 2, None),
+        ("-nope", 2, None),
+        ("nope", 2, None),
+        ("run -test=maybe", 2, None),
+        ("run -c", 2, None),
+        ("run -h", 2, None),
+        ("version -x", 2, None),
+        ("tls", 2, None),
+        ("tls nope", 2, None),
+        ("help nope", 2, None),
+        ("-h", 0, Some("Usage:")),
+        ("help", 0, Some("Usage:")),
+        ("help run", 0, Some("usage: xray run")),
+        ("help tls ech", 0, Some("usage: xray tls ech")),
+        ("help tls ping", 0, Some("usage: xray tls ping")),
+        ("tls ping -nope", 2, None),
+        ("x25519 -i AAAA", 0, None),
+        ("x25519 -j", 2, None),
         (
-            &["--test", "--config=ok.json", "-format=json"],
-            0,
-            Some("Configuration OK."),
-        ),
-        (
-            &["-test=true", "-config", "ok.json", "-config", "more.json"],
-            0,
-            Some("Configuration OK."),
-        ),
-        (&["run", "-test", "-confdir", "folder"], 0, Some("Configuration OK.")),
-        (
-            &["run", "-test", "-confdir", "empty", "-c", "ok.json"],
-            0,
-            Some("Configuration OK."),
-        ),
-        (
-            &["run", "-test", "-confdir", "absent", "-c", "ok.json"],
-            0,
-            Some("Configuration OK."),
-        ),
-        (
-            &["run", "-dump", "-c", "ok.json", "-c", "more.json"],
-            0,
-            Some("\"tag\": \"block\""),
-        ),
-        (&["run", "-c", "broken.json"], 23, Some("Failed to start: ")),
-        (&["run", "-test", "-c", "broken.json"], 23, Some("Failed to start: ")),
-        (&["-c", "unknown.json"], 23, Some("Failed to start: ")),
-        (&["-c", "absent.json"], 23, Some("Failed to start: ")),
-        (&["-c", "http://127.0.0.1:1/x.json"], 23, Some("Failed to start: ")),
-        (&["-c", "stdin:"], 23, Some("Failed to start: ")),
-        (&[], 23, Some("Failed to start: ")),
-        (&["run"], 23, Some("Failed to start: ")),
-        (&["run", "behind", "-c", "ok.json"], 23, Some("Failed to start: ")),
-        (&["-c", "nowhere.json"], 255, Some("Failed to start: ")),
-        (&["run", "-nope"], 2, None),
-        (&["-nope"], 2, None),
-        (&["nope"], 2, None),
-        (&["run", "-test=maybe"], 2, None),
-        (&["run", "-c"], 2, None),
-        (&["run", "-h"], 2, None),
-        (&["version", "-x"], 2, None),
-        (&["tls"], 2, None),
-        (&["tls", "nope"], 2, None),
-        (&["help", "nope"], 2, None),
-        (&["-h"], 0, Some("Usage:")),
-        (&["help"], 0, Some("Usage:")),
-        (&["help", "run"], 0, Some("usage: xray run")),
-        (&["help", "tls", "ech"], 0, Some("usage: xray tls ech")),
-        (&["help", "tls", "ping"], 0, Some("usage: xray tls ping")),
-        (&["tls", "ping", "-nope"], 2, None),
-        (&["x25519", "-i", "AAAA"], 0, None),
-        (&["x25519", "-j"], 2, None),
-        (
-            &["uuid", "-i", "0123456789012345678901234567890"],
+            "uuid -i 0123456789012345678901234567890",
             0,
             Some("Input must be within 30 bytes."),
         ),
-        (&["tls", "hash", "--cert", "absent.pem"], 0, None),
-        (&["tls", "cert", "--expire=240h"], 0, Some("BEGIN CERTIFICATE")),
-        (&["tls", "cert", "--expire=zz"], 2, None),
-        (&["tls", "cert", "--file=absent/x"], 1, None),
+        ("tls hash --cert absent.pem", 0, None),
+        ("tls cert --expire=240h", 0, Some("BEGIN CERTIFICATE")),
+        ("tls cert --expire=zz", 2, None),
+        ("tls cert --file=absent/x", 1, None),
     ] {
+        let words: Vec<&str> = line.split_terminator(' ').collect();
+        let words = &words[..];
         let check = |who: &str, ran: &Ran| {
             assert_eq!(ran.code, code, "{who} {words:?}: {ran:?}");
             let said = says.is_none_or(|says| ran.stdout.contains(says));
@@ -313,9 +269,7 @@ fn arguments_and_exit_codes_are_those_of_xray() {
     }
     // What is not done is said by name.
     for words in [&["convert", "pb"][..], &["buildMphCache"]] {
-        let ran = ran(ours(words), there);
-        assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{words:?}: {ran:?}");
-        assert!(ran.stderr.contains("not supported by Sealway"), "{ran:?}");
+        ran(ours(words), there).refuses(1, &["not supported by Sealway"]);
     }
     let other = ran(ours(&["-c", "ok.json", "-format", "yaml"]), there);
     assert!(
@@ -328,48 +282,35 @@ fn arguments_and_exit_codes_are_those_of_xray() {
 fn a_dump_is_the_configuration_that_is_run() {
     let folder = private_folder();
     private(folder.path(), "1.json", &node(1, "{}"));
-    private(
-        folder.path(),
-        "2.json",
-        r#"{"outbounds": [{"tag": "block", "protocol": "blackhole"}]} // more"#,
-    );
+    private(folder.path(), "2.json", &format!("{MORE} // more"));
     let words = ["run", "-dump", "-c", "1.json", "-c", "2.json"];
     let read = |command| -> Value { serde_json::from_str(&ran(command, folder.path()).stdout).unwrap() };
     let dump = read(ours(&words));
-    let tags: Vec<_> = dump["outbounds"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| &one["tag"])
-        .collect();
+    let tags = [0, 1].map(|at| &dump["outbounds"][at]["tag"]);
     assert_eq!(tags, ["block", "direct"]);
+    assert!(dump["outbounds"][2].is_null());
     if let Some(xray) = xray(&words) {
         let theirs = read(xray);
-        assert_eq!(
-            (&dump["outbounds"], &dump["inbounds"]),
-            (&theirs["outbounds"], &theirs["inbounds"])
-        );
+        for key in ["outbounds", "inbounds"] {
+            assert_eq!(dump[key], theirs[key]);
+        }
     }
 }
 
 /// A node that runs, and what it says on standard output.
 struct Node {
-    child: Child,
+    program: Program,
     out: BufReader<ChildStdout>,
 }
 
 impl Node {
     fn start(mut command: Command, input: &str) -> Node {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut program = Program::start(pipes.stderr(Stdio::null()));
         // Marzban writes the configuration and closes.
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        Node { child, out }
+        program.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let out = BufReader::new(program.stdout.take().unwrap());
+        Node { program, out }
     }
 
     /// Lines up to the one that has this.
@@ -388,16 +329,9 @@ impl Node {
     /// Asks it to end, and gives its exit code and how long it took.
     fn stop(mut self) -> (Option<i32>, Duration) {
         let began = Instant::now();
-        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
-        let code = self.child.wait().unwrap().code();
+        self.program.signal(Signal::TERM);
+        let code = self.program.ended().code();
         (code, began.elapsed())
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -436,19 +370,15 @@ fn a_node_says_what_panels_wait_for() {
         .iter()
         .any(|line| line.contains("[Warning] infra/conf: ") && line.contains("fancy"));
     assert!(warned, "{lines:?}");
-    assert!(
-        matches(r"\[Warning\] core: Xray \d+\.\d+\.\d+ started$", lines.last().unwrap()),
-        "{lines:?}"
-    );
+    let started = r"\[Warning\] core: Xray \d+\.\d+\.\d+ started$";
+    assert!(matches(started, lines.last().unwrap()), "{lines:?}");
 
     let stream = through(port, to);
     let access = node.until(|line| line.contains("accepted"));
     let line = access.last().unwrap();
     assert!(matches(panels::PASARGUARD_ACCESS, line), "{line}");
-    assert!(
-        line.ends_with(&format!("accepted tcp:127.0.0.1:{to} [in >> direct] email: 1.anna")),
-        "{line}"
-    );
+    let end = format!("accepted tcp:127.0.0.1:{to} [in >> direct] email: 1.anna");
+    assert!(line.ends_with(&end), "{line}");
     // 3x-ui kills after five seconds, and nobody waits for open connections.
     let (code, took) = node.stop();
     assert_eq!(code, Some(0));
@@ -466,11 +396,9 @@ fn a_file_that_is_gone_changes_nothing() {
     let mut node = Node::start(command, "");
     node.until(has_started);
     fs::remove_file(config).unwrap();
-    kill_process(Pid::from_child(&node.child), Signal::HUP).unwrap();
+    node.program.signal(Signal::HUP);
     let said = node.until(|line| line.contains("nothing was changed"));
-    assert!(
-        said.last().unwrap().contains("there is no config.json here"),
-        "{said:?}"
-    );
+    let last = said.last().unwrap();
+    assert!(last.contains("there is no config.json here"), "{said:?}");
     assert_eq!(node.stop().0, Some(0));
 }

@@ -4,29 +4,25 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::Signal;
 use sealway_route::testing::{names, networks};
 
-use crate::common::proxy::{PATIENCE, Running, echo, free_port};
-use crate::common::{Ran, private_folder, sealway};
+use crate::common::program::Program;
+use crate::common::proxy::{Running, echo, free_port};
+use crate::common::{PATIENCE, Ran, private_folder, ran, sealway, until, words};
 
 /// A folder with both files.
 fn assets() -> tempfile::TempDir {
     let folder = private_folder();
-    let sites = [
-        names(
-            "CN",
-            &[
-                "example.cn",
-                "full:one.example @ads @x",
-                "keyword:taobao",
-                "regexp:^\\d+z$",
-            ],
-        ),
-        names("ADS", &["one.example", "two.example"]),
+    let of_cn = [
+        "example.cn",
+        "full:one.example @ads @x",
+        "keyword:taobao",
+        "regexp:^\\d+z$",
     ];
+    let sites = [names("CN", &of_cn), names("ADS", &["one.example", "two.example"])];
     let ips = [
         networks("CN", &["192.0.2.0/24", "2001:db8::/32"]),
         networks("PRIVATE", &["10.0.0.0/8"]),
@@ -37,9 +33,7 @@ fn assets() -> tempfile::TempDir {
 }
 
 fn within(folder: &Path, arguments: &[&str]) -> Ran {
-    let mut command = sealway(arguments);
-    command.env("XRAY_LOCATION_ASSET", folder);
-    command.output().unwrap().into()
+    ran(sealway(arguments).env("XRAY_LOCATION_ASSET", folder))
 }
 
 #[test]
@@ -49,58 +43,43 @@ fn files_can_be_looked_into() {
     let own = folder.path().join("own.dat");
     fs::copy(&file, &own).unwrap();
     let own = own.to_str().unwrap();
-    let gone = format!("ext:{own}:cn");
-    for (arguments, wanted) in [
+    let geo = |line: &str| within(folder.path(), &words(&format!("geo {line}")));
+    for (line, wanted) in [
+        ("list", "geosite:cn  4\ngeosite:ads  2\ngeoip:cn  2\ngeoip:private  1\n"),
+        ("list geoip.dat", "geoip:cn  2\ngeoip:private  1\n"),
+        (&format!("list {own}"), "ext:own.dat:cn  4\next:own.dat:ads  2\n"),
+        ("show geosite:ads", "domain:one.example\ndomain:two.example\n"),
+        ("show geosite:cn@ads", "full:one.example @ads @x\n"),
+        ("show cn --attr X --attr ads", "full:one.example @ads @x\n"),
+        ("show geosite:cn --attr y", ""),
+        ("show geoip:CN", "192.0.2.0/24\n2001:db8::/32\n"),
+        (&format!("show ext:{own}:cn --attr x"), "full:one.example @ads @x\n"),
         (
-            &["list"][..],
-            "geosite:cn  4\ngeosite:ads  2\ngeoip:cn  2\ngeoip:private  1\n",
-        ),
-        (&["list", "geoip.dat"], "geoip:cn  2\ngeoip:private  1\n"),
-        (&["list", own], "ext:own.dat:cn  4\next:own.dat:ads  2\n"),
-        (&["show", "geosite:ads"], "domain:one.example\ndomain:two.example\n"),
-        (&["show", "geosite:cn@ads"], "full:one.example @ads @x\n"),
-        (
-            &["show", "cn", "--attr", "X", "--attr", "ads"],
-            "full:one.example @ads @x\n",
-        ),
-        (&["show", "geosite:cn", "--attr", "y"], ""),
-        (&["show", "geoip:CN"], "192.0.2.0/24\n2001:db8::/32\n"),
-        (&["show", &gone, "--attr", "x"], "full:one.example @ads @x\n"),
-        (
-            &["lookup", "One.Example."],
+            "lookup One.Example.",
             "geosite:cn  full:one.example @ads @x\ngeosite:ads  domain:one.example\n",
         ),
-        (&["lookup", "7z"], "geosite:cn  regexp:^\\d+z$\n"),
-        (&["lookup", "192.0.2.7"], "geoip:cn  192.0.2.0/24\n"),
-        (&["lookup", "::ffff:10.1.1.1"], "geoip:private  10.0.0.0/8\n"),
-        (&["lookup", "example.org"], ""),
+        ("lookup 7z", "geosite:cn  regexp:^\\d+z$\n"),
+        ("lookup 192.0.2.7", "geoip:cn  192.0.2.0/24\n"),
+        ("lookup ::ffff:10.1.1.1", "geoip:private  10.0.0.0/8\n"),
+        ("lookup example.org", ""),
     ] {
-        let ran = within(folder.path(), &[&["geo"], arguments].concat());
-        assert_eq!(
-            (ran.code, ran.stdout.as_str()),
-            (0, wanted),
-            "{arguments:?}: {}",
-            ran.stderr
-        );
+        let ran = geo(line);
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, wanted), "{line}: {ran:?}");
     }
-    for (arguments, said) in [
+    for (line, said) in [
+        ("show geosite:adds", "has no list \"adds\"; did you mean \"ads\"?"),
+        ("show nothing:x", "names no list"),
+        ("list gone.dat", "there is no geo file \"gone.dat\" in "),
         (
-            &["show", "geosite:adds"][..],
-            "has no list \"adds\"; did you mean \"ads\"?",
-        ),
-        (&["show", "nothing:x"], "names no list"),
-        (&["list", "gone.dat"], "there is no geo file \"gone.dat\" in "),
-        (
-            &["lookup", "example.cn", "--file", "geoip.dat"],
+            "lookup example.cn --file geoip.dat",
             "lists networks, and example.cn is no IP address",
         ),
         (
-            &["lookup", "1.1.1.1", "--file", "geosite.dat"],
+            "lookup 1.1.1.1 --file geosite.dat",
             "lists names, and 1.1.1.1 is an address",
         ),
     ] {
-        let ran = within(folder.path(), &[&["geo"], arguments].concat());
-        assert!(ran.code == 2 && ran.stderr.contains(said), "{arguments:?}: {ran:?}");
+        geo(line).says(2, &[said]);
     }
 }
 
@@ -116,10 +95,7 @@ fn what_a_file_says_is_written_out() {
         &["lookup", "x\u{1b}]0;y\u{7}"],
     ] {
         let ran = within(folder.path(), &[&["geo"], arguments].concat());
-        assert!(
-            ran.code == 0 && ran.stdout.contains("\\u{1b}"),
-            "{arguments:?}: {ran:?}"
-        );
+        assert!(ran.stdout.contains("\\u{1b}"), "{arguments:?}: {ran:?}");
         assert!(!ran.stdout.contains('\u{1b}'), "{arguments:?}: {ran:?}");
     }
 }
@@ -158,17 +134,16 @@ fn a_look_at_a_configuration_tells_what_lists_take_and_which_are_missing() {
     // All that is missing, each where it is written, by whichever name of its key.
     let bad = "{\"domains\": [\"x\", \"geosite:cm\"], \"outboundTag\": \"direct\"},\n\
                {\"ip\": \"geoip:us\", \"sourceIP\": [\"ext:gone.dat:x\"], \"outboundTag\": \"direct\"}";
-    let ran = test(bad);
-    assert_eq!((ran.code, ran.stdout.as_str()), (23, ""));
-    for said in [
-        "config.json:4:19: error: routing.rules[0].domains[1]: ",
-        "geosite.dat has no list \"cm\"; did you mean \"cn\"?",
-        "config.json:5:8: error: routing.rules[1].ip[0]: ",
-        "config.json:5:33: error: routing.rules[1].sourceIP[0]: there is no geo file \"gone.dat\" in ",
-        "the configuration has 3 errors",
-    ] {
-        assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
-    }
+    test(bad).refuses(
+        23,
+        &[
+            "config.json:4:19: error: routing.rules[0].domains[1]: ",
+            "geosite.dat has no list \"cm\"; did you mean \"cn\"?",
+            "config.json:5:8: error: routing.rules[1].ip[0]: ",
+            "config.json:5:33: error: routing.rules[1].sourceIP[0]: there is no geo file \"gone.dat\" in ",
+            "the configuration has 3 errors",
+        ],
+    );
 }
 
 #[test]
@@ -193,12 +168,11 @@ fn all_missing_lists_are_told_beside_other_faults() {
         let text = text.replace(r#""sniffing""#, &format!(r#"{more}"sniffing""#));
         fs::write(&file, text).unwrap();
         let ran = within(folder.path(), &["run", "-test", "-c", file.to_str().unwrap()]);
-        assert_eq!(ran.code, 23, "{ran:?}");
+        ran.says(23, &[other]);
         for list in 1..=8 {
             let said = format!("has no list \"m{list}\"");
             assert_eq!(ran.stderr.matches(&said).count(), 1, "{said}: {}", ran.stderr);
         }
-        assert!(ran.stderr.contains(other), "{other}: {}", ran.stderr);
     }
 }
 
@@ -207,17 +181,16 @@ fn hangup_right_after_the_start_ends_nobody() {
     let folder = assets();
     let text = fs::read(config(folder.path(), "")).unwrap();
     let pipe = folder.path().join("pipe.json");
-    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
-    assert!(made.success());
+    ran(std::process::Command::new("mkfifo").arg(&pipe)).says(0, &[]);
     let mut command = sealway(&["run", "-test", "-c", pipe.to_str().unwrap()]);
-    let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+    let mut program = Program::start(command.stdout(std::process::Stdio::null()));
     // Opens when the program reads its configuration.
     let mut writer = fs::File::create(&pipe).unwrap();
-    rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::HUP).unwrap();
+    program.signal(Signal::HUP);
     std::thread::sleep(Duration::from_millis(50));
     let written = writer.write_all(&text);
     drop(writer);
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(program.ended().code(), Some(0));
     written.unwrap();
 }
 
@@ -228,12 +201,8 @@ fn passes(port: u16, name: &str, to: SocketAddr) -> Option<TcpStream> {
     socks.write_all(&[5, 1, 0]).unwrap();
     let mut answer = [0; 10];
     socks.read_exact(&mut answer[..2]).unwrap();
-    let request = [
-        &[5, 1, 0, 3, name.len() as u8],
-        name.as_bytes(),
-        &to.port().to_be_bytes(),
-    ]
-    .concat();
+    let head = [5, 1, 0, 3, name.len() as u8];
+    let request = [&head, name.as_bytes(), &to.port().to_be_bytes()].concat();
     socks.write_all(&request).unwrap();
     socks.read_exact(&mut answer).ok()?;
     serves(&mut socks).then_some(socks)
@@ -271,27 +240,16 @@ fn hangup_reads_geo_files_again_and_cuts_nobody_off() {
     let hang_up = |wanted: &str| {
         let before = fs::read_to_string(&log).unwrap_or_default().len();
         running.signal(Signal::HUP);
-        let until = Instant::now() + PATIENCE;
-        while !fs::read_to_string(&log).unwrap_or_default()[before..].contains(wanted) {
-            assert!(
-                Instant::now() < until,
-                "{wanted}: {}",
-                fs::read_to_string(&log).unwrap_or_default()
-            );
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        until(wanted, || {
+            fs::read_to_string(&log).unwrap_or_default()[before..].contains(wanted)
+        });
     };
-    let let_through = || {
-        (
-            passes(port, "one.test", to).is_some(),
-            passes(port, "two.test", to).is_some(),
-        )
-    };
-    assert_eq!(let_through(), (false, true));
+    let let_through = || ["one.test", "two.test"].map(|name| passes(port, name, to).is_some());
+    assert_eq!(let_through(), [false, true]);
     let mut open = passes(port, "two.test", to).unwrap();
     put(&names("BLOCK", &["two.test"]));
     hang_up("[Warning] SIGHUP: the configuration was taken up: 0 listeners opened, 1 kept, 0 closed");
-    assert_eq!(let_through(), (true, false));
+    assert_eq!(let_through(), [true, false]);
     // Whoever was let through stays.
     assert!(serves(&mut open));
     for (bad, said) in [
@@ -300,7 +258,7 @@ fn hangup_reads_geo_files_again_and_cuts_nobody_off() {
     ] {
         put(bad);
         hang_up(said);
-        assert_eq!(let_through(), (true, false));
+        assert_eq!(let_through(), [true, false]);
     }
     // Many at once are one or two.
     put(&names("BLOCK", &["one.test"]));
@@ -309,7 +267,7 @@ fn hangup_reads_geo_files_again_and_cuts_nobody_off() {
     (0..200).for_each(|_| running.signal(Signal::HUP));
     hang_up("the configuration was taken up");
     std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(let_through(), (false, true));
+    assert_eq!(let_through(), [false, true]);
     assert!(told() - before < 100, "{}", told() - before);
     let said = fs::read_to_string(&log).unwrap();
     assert!(said.contains("[Error] SIGHUP: nothing was changed: "), "{said}");

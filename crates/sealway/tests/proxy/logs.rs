@@ -2,18 +2,19 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use sealway_v2ray::vmess::{self, CommandKey, Request, RequestRandom, Security, Session};
 use sealway_v2ray::{Address, Destination, UserId};
 
-use crate::common::proxy::{PATIENCE, Running, free_port};
-use crate::common::sealway;
+use crate::common::program::Program;
+use crate::common::proxy::{Running, echo, free_port};
+use crate::common::{PATIENCE, ran, sealway, until};
 
 const ID: &str = "b831381d-6324-4d53-ad4f-8cda48b30811";
 
@@ -71,33 +72,14 @@ fn door(port: u16, to: u16, network: &str) -> String {
     )
 }
 
-fn echo() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            std::thread::spawn(move || {
-                let mut stream = stream;
-                let mut byte = [0];
-                while matches!(stream.read(&mut byte), Ok(1)) && stream.write_all(&byte).is_ok() {}
-            });
-        }
-    });
-    port
+/// A configuration of one such door.
+fn only_door(port: u16, to: u16) -> String {
+    let door = door(port, to, "tcp");
+    format!(r#""inbounds": [{door}], "outbounds": [{{"protocol": "freedom"}}]"#)
 }
 
 fn mkfifo(path: &Path) {
-    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
-}
-
-/// A program that does not outlive its test.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+    ran(Command::new("mkfifo").arg(path)).says(0, &[]);
 }
 
 /// One byte there and back.
@@ -114,15 +96,11 @@ fn logs_that_nobody_reads_stop_neither_connections_nor_signals() {
     // Both logs are pipes that somebody holds open; the error log at its most talkative, and on standard output, too.
     for stdout in [false, true] {
         let place = Place::new();
-        let (port, to) = (free_port(), echo());
+        let (port, to) = (free_port(), echo().port());
         for name in ["access", "error"] {
             mkfifo(&place.path(name));
         }
-        let outbounds = format!(
-            r#""inbounds": [{}], "outbounds": [{{"protocol": "freedom"}}]"#,
-            door(port, to, "tcp")
-        );
-        let config = place.config("debug", &outbounds);
+        let config = place.config("debug", &only_door(port, to));
         let both = fs::read_to_string(&config).unwrap();
         if stdout {
             let to_stdout = |name: &str| format!(r#""{name}": "{}""#, place.path(name).display());
@@ -140,17 +118,9 @@ fn logs_that_nobody_reads_stop_neither_connections_nor_signals() {
             options.open(place.path(name)).unwrap()
         };
         let _held = (reader("access"), reader("error"));
-        let child = sealway(&["run", "-c", config.to_str().unwrap()])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut child = Ended(child);
-        let until = Instant::now() + PATIENCE;
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < until, "it does not listen");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let mut command = sealway(&["run", "-c", config.to_str().unwrap()]);
+        let mut program = Program::start(command.stdout(Stdio::piped()).stderr(Stdio::null()));
+        until("it does not listen", || TcpStream::connect(("127.0.0.1", port)).is_ok());
         let mut old = TcpStream::connect(("127.0.0.1", port)).unwrap();
         for _ in 0..1500 {
             round(port);
@@ -159,19 +129,8 @@ fn logs_that_nobody_reads_stop_neither_connections_nor_signals() {
         old.write_all(b"y").unwrap();
         old.read_exact(&mut [0]).unwrap();
         drop(old);
-        let process = Pid::from_child(&child.0);
-        kill_process(process, Signal::TERM).unwrap();
-        let until = Instant::now() + PATIENCE;
-        let status = loop {
-            if let Some(status) = child.0.try_wait().unwrap() {
-                break Some(status);
-            }
-            if Instant::now() > until {
-                break None;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        };
-        assert_eq!(status.and_then(|status| status.code()), Some(0), "stdout: {stdout}");
+        program.signal(Signal::TERM);
+        assert_eq!(program.ended().code(), Some(0), "stdout: {stdout}");
     }
 }
 
@@ -179,14 +138,8 @@ fn logs_that_nobody_reads_stop_neither_connections_nor_signals() {
 #[test]
 fn hangup_ends_nothing_and_usr1_opens_the_logs_again() {
     let place = Place::new();
-    let (port, to) = (free_port(), echo());
-    let config = place.config(
-        "info",
-        &format!(
-            r#""inbounds": [{}], "outbounds": [{{"protocol": "freedom"}}]"#,
-            door(port, to, "tcp")
-        ),
-    );
+    let (port, to) = (free_port(), echo().port());
+    let config = place.config("info", &only_door(port, to));
     let running = Running::start(&config);
     let mut open = TcpStream::connect(("127.0.0.1", port)).unwrap();
     round(port);
@@ -250,12 +203,10 @@ fn refused_datagrams_are_a_line_a_second_and_the_rest_is_counted() {
     place.wait("error", "datagram dropped");
     std::thread::sleep(Duration::from_millis(1100));
     socket.send_to(b"knock", ("127.0.0.1", port)).unwrap();
-    let until = Instant::now() + PATIENCE;
     let lines = || place.lines("error", "datagram dropped");
-    while lines().iter().all(|line| !line.contains("more like it")) {
-        assert!(Instant::now() < until, "{:?}", lines());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("nothing is counted", || {
+        lines().iter().any(|line| line.contains("more like it"))
+    });
     let seconds = since.elapsed().as_secs() as usize + 1;
     assert!(lines().len() <= seconds + 1, "{} lines in {seconds} s", lines().len());
     assert!(counted(&lines()) > 100, "{:?}", lines());
@@ -304,11 +255,7 @@ fn blocked_datagrams_are_one_line_a_flow() {
 fn a_target_that_does_not_answer_is_no_refusal_of_the_client() {
     let place = Place::new();
     let (port, dead) = (free_port(), free_port());
-    let rest = format!(
-        r#""inbounds": [{}], "outbounds": [{{"protocol": "freedom"}}]"#,
-        door(port, dead, "tcp")
-    );
-    let running = Running::start(&place.config("info", &rest));
+    let running = Running::start(&place.config("info", &only_door(port, dead)));
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let _ = stream.read_to_end(&mut Vec::new());
     place.wait("error", &format!(" failed: cannot connect to 127.0.0.1:{dead}"));
@@ -379,7 +326,7 @@ fn now() -> i64 {
 #[test]
 fn a_used_vmess_header_is_refused_by_other_inbounds_and_after_a_restart() {
     let place = Place::new();
-    let (one, two, to) = (free_port(), free_port(), echo());
+    let (one, two, to) = (free_port(), free_port(), echo().port());
     let inbound = |tag: &str, port: u16| {
         format!(
             r#"{{"tag": "{tag}", "listen": "127.0.0.1", "port": {port}, "protocol": "vmess",
@@ -428,11 +375,7 @@ fn a_used_vmess_header_is_refused_by_other_inbounds_and_after_a_restart() {
     // A header of now is let in.
     let mut fresh = TcpStream::connect(("127.0.0.1", one)).unwrap();
     fresh.write_all(&vmess_header(to, now())).unwrap();
-    let until = Instant::now() + PATIENCE;
-    while place.lines("access", " accepted ").len() < 2 {
-        assert!(Instant::now() < until, "{:?}", place.lines("error", "refused"));
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until("it is not let in", || place.lines("access", " accepted ").len() >= 2);
     assert_eq!(place.lines("access", " accepted ").len(), 2);
     drop(fresh);
     assert_eq!(running.stop(Signal::TERM).code(), Some(0));

@@ -6,12 +6,12 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::common::private_folder;
-use crate::common::proxy::{PATIENCE, Running, echo, free_port};
+use crate::common::proxy::{Running, echo, free_port};
+use crate::common::{PATIENCE, private_folder, until};
 
 const RELOADS: usize = 12;
 const STREAMS: usize = 40;
@@ -37,6 +37,13 @@ struct Place {
 }
 
 impl Place {
+    fn new() -> Place {
+        Place {
+            folder: private_folder(),
+            to: echo(),
+        }
+    }
+
     fn log(&self) -> PathBuf {
         self.folder.path().join("error.log")
     }
@@ -73,11 +80,7 @@ fn one_more(log: &Path, wanted: &str, act: impl FnOnce()) {
     let text = || fs::read_to_string(log).unwrap_or_default();
     let before = text().matches(wanted).count();
     act();
-    let until = Instant::now() + PATIENCE;
-    while text().matches(wanted).count() == before {
-        assert!(Instant::now() < until, "{wanted}: {}", text());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until(wanted, || text().matches(wanted).count() != before);
 }
 
 fn descriptors(of: &Path) -> usize {
@@ -93,13 +96,10 @@ fn memory(of: &Path) -> usize {
 
 #[test]
 fn reloads_reset_nobody_and_refuse_nobody() {
-    let place = Place {
-        folder: private_folder(),
-        to: echo(),
-    };
+    let place = Place::new();
     let (steady, other) = (free_port(), free_port());
     let running = Running::start(&place.write(&[("in", steady)], ""));
-    let process = PathBuf::from(format!("/proc/{}", running.id()));
+    let process = PathBuf::from(format!("/proc/{}", running.program.id()));
     place.hang_up(&running, "was taken up");
     let before = descriptors(&process);
     let mut streams: Vec<TcpStream> = (0..STREAMS).map(|_| connect(steady)).collect();
@@ -140,25 +140,14 @@ fn reloads_reset_nobody_and_refuse_nobody() {
     arriving.join().unwrap();
     assert!(arrived.load(Ordering::Relaxed) > 5);
     drop(streams);
-    let until = Instant::now() + PATIENCE;
-    while descriptors(&process) > before {
-        assert!(
-            Instant::now() < until,
-            "{} of {before} descriptors",
-            descriptors(&process)
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("descriptors stay open", || descriptors(&process) <= before);
     assert!(grown < 8 << 10, "{grown} KiB more");
     assert_eq!(running.stop(Signal::TERM).code(), Some(0));
 }
 
 #[test]
 fn a_wrong_configuration_changes_nothing_and_says_where_it_is_wrong() {
-    let place = Place {
-        folder: private_folder(),
-        to: echo(),
-    };
+    let place = Place::new();
     let (port, moved) = (free_port(), free_port());
     let path = place.write(&[("in", port)], "");
     let running = Running::start(&path);
@@ -216,10 +205,7 @@ fn a_wrong_configuration_changes_nothing_and_says_where_it_is_wrong() {
 
 #[test]
 fn the_error_log_goes_where_a_reload_says() {
-    let place = Place {
-        folder: private_folder(),
-        to: echo(),
-    };
+    let place = Place::new();
     let (port, moved) = (free_port(), free_port());
     let first = place.log();
     let second = place.folder.path().join("second.log");
@@ -265,11 +251,7 @@ fn the_error_log_goes_where_a_reload_says() {
     let had = text(&first);
     running.signal(Signal::USR1);
     one_more(&second, "[Debug]", || {
-        let until = Instant::now() + PATIENCE;
-        while !second.exists() {
-            assert!(Instant::now() < until, "no new file");
-            assert!(serves(&mut connect(port)));
-        }
+        until("no new file", || second.exists() || !serves(&mut connect(port)));
         assert!(serves(&mut connect(port)));
     });
     assert_eq!(text(&first), had);

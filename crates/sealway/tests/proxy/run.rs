@@ -3,12 +3,11 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::Stdio;
 
 use rustix::process::Signal;
 
 use crate::common::proxy::{Certificate, Pair, Running, answer, examples, guide, target};
-use crate::common::{self, Ran, private_folder, run, sealway};
+use crate::common::{self, Ran, given, private_folder, ran, run, sealway};
 
 /// A configuration with one thing to get wrong.
 fn socks(more: &str) -> String {
@@ -27,11 +26,8 @@ fn test_text(folder: &Path, text: &str, more: &[&str]) -> Ran {
     run(&[&["run", "-test", "-c", file.to_str().unwrap()], more].concat())
 }
 
-fn is_ok(ran: &Ran) {
-    assert_eq!(
-        (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
-        (0, "Configuration OK.\n", "")
-    );
+fn is_ok(ran: Ran) {
+    assert_eq!(ran.answer(), "Configuration OK.\n");
 }
 
 #[test]
@@ -41,7 +37,7 @@ fn every_example_is_usable() {
     for example in examples() {
         let text = certificate.put_in(&fs::read_to_string(&example).unwrap());
         println!("{}", example.display());
-        is_ok(&test_text(folder.path(), &text, &["-strict"]));
+        is_ok(test_text(folder.path(), &text, &["-strict"]));
     }
 }
 
@@ -53,24 +49,16 @@ fn every_configuration_of_the_guide_is_usable() {
     let names: Vec<_> = blocks.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["server.json", "client.json"]);
     for (_, text) in &blocks {
-        is_ok(&test_text(folder.path(), &certificate.put_in(text), &["-strict"]));
+        is_ok(test_text(folder.path(), &certificate.put_in(text), &["-strict"]));
     }
 }
 
 #[test]
 fn a_certificate_that_is_not_there_is_found_by_the_test() {
     let folder = private_folder();
-    let ran = test_text(
-        folder.path(),
-        &guide()[0].1.replace("/etc/sealway/", "/no/such/folder/"),
-        &[],
-    );
-    assert_eq!((ran.code, ran.stdout.as_str()), (23, ""), "{ran:?}");
+    let text = guide()[0].1.replace("/etc/sealway/", "/no/such/folder/");
     let place = "inbounds[0].streamSettings.tlsSettings.certificates[0].certificateFile: /no/such/folder/server.crt";
-    assert!(
-        ran.stderr.contains("config.json:20:34: error: ") && ran.stderr.contains(place),
-        "{ran:?}"
-    );
+    test_text(folder.path(), &text, &[]).refuses(23, &["config.json:20:34: error: ", place]);
 }
 
 #[test]
@@ -79,12 +67,12 @@ fn relative_certificates_start_from_the_folder_that_the_environment_names() {
     Certificate::make(folder.path());
     let file = folder.path().join("config.json");
     fs::write(&file, guide()[0].1.replace("/etc/sealway/", "")).unwrap();
-    let test = |name: &str| -> Ran {
+    let test = |name: &str| {
         let mut command = sealway(&["run", "-test", "-c", file.to_str().unwrap()]);
-        command.env(name, folder.path()).output().unwrap().into()
+        ran(command.env(name, folder.path()))
     };
-    is_ok(&test("XRAY_LOCATION_CERT"));
-    is_ok(&test("v2ray.location.cert"));
+    is_ok(test("XRAY_LOCATION_CERT"));
+    is_ok(test("v2ray.location.cert"));
     assert_eq!(test("XRAY_LOCATION_ASSET").code, 23);
 }
 
@@ -95,16 +83,12 @@ fn a_misspelt_key_is_named_with_its_place() {
     let place = format!("{}/config.json:4:12: ", folder.path().display());
     let ran = test_text(folder.path(), &text, &[]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "Configuration OK.\n"), "{ran:?}");
-    assert!(
-        ran.stderr.starts_with(&format!("{place}warning: ")) && ran.stderr.contains("unknown key \"logLvel\""),
-        "{ran:?}"
-    );
-    assert!(ran.stderr.contains("\n  hint: did you mean `loglevel`?\n"), "{ran:?}");
+    assert!(ran.stderr.starts_with(&format!("{place}warning: ")), "{ran:?}");
+    ran.says(0, &["unknown key \"logLvel\"", "\n  hint: did you mean `loglevel`?\n"]);
     for strict in ["-strict", "--strict", "-strict=true"] {
         let ran = test_text(folder.path(), &text, &[strict]);
-        assert_eq!((ran.code, ran.stdout.as_str()), (23, ""), "{ran:?}");
+        ran.refuses(23, &["the configuration has 1 error;"]);
         assert!(ran.stderr.starts_with(&format!("{place}error: ")), "{ran:?}");
-        assert!(ran.stderr.contains("the configuration has 1 error;"), "{ran:?}");
     }
 }
 
@@ -125,11 +109,7 @@ fn what_cannot_work_is_refused_with_its_place() {
         (socks(",\n  \"log\": "), "config.json:5:1: error: ", ["", ""]),
         (socks("").replace("1080", "70000"), "config.json:2:", ["70000", "port"]),
     ] {
-        let ran = test_text(folder.path(), &text, &[]);
-        assert_eq!((ran.code, ran.stdout.as_str()), (23, ""), "{ran:?}");
-        for word in [&[place][..], &words].concat() {
-            assert!(ran.stderr.contains(word), "lacks {word}: {ran:?}");
-        }
+        test_text(folder.path(), &text, &[]).refuses(23, &[&[place][..], &words].concat());
     }
 }
 
@@ -145,21 +125,10 @@ fn a_warning_is_an_error_where_asked() {
     let folder = private_folder();
     let text = socks("").replace(r#""freedom""#, r#""freedom", "mux": { "enabled": true }"#);
     let place = "config.json:3:79: ";
-    let ran = test_text(folder.path(), &text, &[]);
-    assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(
-        ran.stderr.contains(&format!(
-            "{place}warning: outbounds[0].mux.enabled: there is no server here"
-        )),
-        "{ran:?}"
-    );
-    let ran = test_text(folder.path(), &text, &["-strict"]);
-    assert_eq!(ran.code, 23, "{ran:?}");
-    assert!(
-        ran.stderr
-            .contains(&format!("{place}error: outbounds[0].mux.enabled: ")),
-        "{ran:?}"
-    );
+    let said = format!("{place}warning: outbounds[0].mux.enabled: there is no server here");
+    test_text(folder.path(), &text, &[]).says(0, &[&said]);
+    let said = format!("{place}error: outbounds[0].mux.enabled: ");
+    test_text(folder.path(), &text, &["-strict"]).says(23, &[&said]);
 }
 
 #[test]
@@ -171,13 +140,8 @@ fn what_has_no_effect_is_warned_about() {
     );
     let ran = test_text(folder.path(), &text, &[]);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "Configuration OK.\n"), "{ran:?}");
-    assert!(
-        ran.stderr.contains("config.json:2:")
-            && ran.stderr.contains(
-                "warning: inbounds[0].streamSettings.sockopt.penetrate: `penetrate` has no effect on an inbound"
-            ),
-        "{ran:?}"
-    );
+    let said = "warning: inbounds[0].streamSettings.sockopt.penetrate: `penetrate` has no effect on an inbound";
+    ran.says(0, &["config.json:2:", said]);
 }
 
 #[test]
@@ -192,9 +156,7 @@ fn files_that_are_not_there_are_named() {
         (&[], "no config.json here"),
     ] {
         let mut command = sealway(&[&["run", "-test"], words].concat());
-        let ran: Ran = command.current_dir(folder).output().unwrap().into();
-        assert_eq!((ran.code, ran.stdout.as_str()), (23, ""), "{ran:?}");
-        assert!(ran.stderr.contains(said) && ran.stderr.contains("  hint: "), "{ran:?}");
+        ran(command.current_dir(folder)).refuses(23, &[said, "  hint: "]);
     }
     for words in [
         &["-tset"][..],
@@ -202,8 +164,7 @@ fn files_that_are_not_there_are_named() {
         &["-test=perhaps"],
         &["config.json"],
     ] {
-        let ran = run(&[&["run"], words].concat());
-        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{words:?}: {ran:?}");
+        run(&[&["run"], words].concat()).refuses(2, &[]);
     }
 }
 
@@ -211,35 +172,24 @@ fn files_that_are_not_there_are_named() {
 fn a_configuration_is_found_in_every_way() {
     let folder = private_folder();
     let (inbounds, rest) = (folder.path().join("10.json"), folder.path().join("20.json"));
-    fs::write(
-        &inbounds,
-        r#"{"inbounds": [{"listen": "::1", "port": 1080, "protocol": "socks"}]}"#,
-    )
-    .unwrap();
+    let text = r#"{"inbounds": [{"listen": "::1", "port": 1080, "protocol": "socks"}]}"#;
+    fs::write(&inbounds, text).unwrap();
     fs::write(&rest, r#"{"outbounds": [{"protocol": "freedom"}]}"#).unwrap();
     let (one, two, all) = (inbounds.to_str().unwrap(), rest.to_str().unwrap(), folder.path());
-    is_ok(&run(&["run", "-test", "-c", one, "-config", two, "-format", "json"]));
-    is_ok(&run(&["run", "--test", "--config", one, "-c", two, "--format=json"]));
-    is_ok(&run(&["run", "-test", "-confdir", all.to_str().unwrap()]));
-    let with = |name: &str, value: &Path| -> Ran {
+    is_ok(run(&["run", "-test", "-c", one, "-config", two, "-format", "json"]));
+    is_ok(run(&["run", "--test", "--config", one, "-c", two, "--format=json"]));
+    is_ok(run(&["run", "-test", "-confdir", all.to_str().unwrap()]));
+    let with = |name: &str, value: &Path| {
         let mut command = sealway(&["run", "-test"]);
-        command.current_dir(std::env::temp_dir()).env(name, value);
-        command.output().unwrap().into()
+        ran(command.current_dir(std::env::temp_dir()).env(name, value))
     };
-    is_ok(&with("XRAY_LOCATION_CONFDIR", all));
-    is_ok(&with("v2ray.location.confdir", all));
+    is_ok(with("XRAY_LOCATION_CONFDIR", all));
+    is_ok(with("v2ray.location.confdir", all));
     let home = folder.path().join("home");
     fs::create_dir(&home).unwrap();
     fs::write(home.join("config.json"), socks("")).unwrap();
-    is_ok(&with("XRAY_LOCATION_CONFIG", &home));
-    let mut child = sealway(&["run", "-test", "-c", "stdin:"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(socks("").as_bytes()).unwrap();
-    is_ok(&child.wait_with_output().unwrap().into());
+    is_ok(with("XRAY_LOCATION_CONFIG", &home));
+    is_ok(given(&mut sealway(&["run", "-test", "-c", "stdin:"]), &socks("")));
 }
 
 #[test]
@@ -308,14 +258,8 @@ fn a_port_that_is_taken_is_no_fault_of_the_configuration() {
     let folder = private_folder();
     let file = folder.path().join("config.json");
     fs::write(&file, socks("").replace("1080", &port.to_string())).unwrap();
-    let ran = run(&["run", "-c", file.to_str().unwrap()]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{ran:?}");
-    assert!(
-        ran.stderr
-            .contains("config.json:2:16: error: inbounds[0]: cannot listen")
-            && ran.stderr.contains(&port.to_string()),
-        "{ran:?}"
-    );
+    let said = ["config.json:2:16: error: inbounds[0]: cannot listen", &port.to_string()];
+    run(&["run", "-c", file.to_str().unwrap()]).refuses(1, &said);
 }
 
 #[test]

@@ -1,38 +1,9 @@
 # A relay in the open and two hosts behind NATs of their own. To be sourced by a script that runs in a network namespace of its own, which
 # is the open network: the relay's address in it ends in 1.
-set -eu
+. "$(dirname "${BASH_SOURCE[0]}")/../../common/namespaces.sh"
 
 open=${open:-203.0.113}
 relay=$open.1:26600
-
-fail() { echo "failed: $*" >&2; exit 1; }
-
-# Waits for a condition, for a minute at most.
-wait_for() {
-    local _
-    for _ in $(seq 600); do
-        if "$@"; then return; fi
-        sleep 0.1
-    done
-    fail "waited for: $*"
-}
-
-namespace() { readlink "/proc/$1/ns/net"; }
-is_elsewhere() { [ "$(namespace "$1")" != "$(namespace $$)" ]; }
-
-# A namespace called so: `at NAME command…` runs there.
-declare -A places
-place() { # name
-    unshare --net sleep 600 &
-    places[$1]=$!
-    wait_for is_elsewhere "${places[$1]}"
-    at "$1" ip link set lo up
-}
-at() { # name, command…
-    local where=${places[$1]}
-    shift
-    nsenter --target "$where" --net "$@"
-}
 
 # A NAT called so between a network and the one that it hides: packets that nobody asked for are dropped, as boxes at home do.
 # With `random` the ports that it gives have nothing to do with those behind it.
@@ -87,7 +58,6 @@ host() { # name, address, gateway
     at "$1" ip route add default via "$3"
 }
 
-ip link set lo up
 ip link add open type bridge
 ip address add $open.1/24 dev open
 ip link set open up

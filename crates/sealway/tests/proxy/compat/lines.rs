@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
-use std::time::{Duration, Instant};
 
 use regex::Regex;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
-use super::{Node, PATIENCE, free_port, has_started, node, ours, private_folder, through, xray};
+use super::{Node, free_port, has_started, node, ours, private_folder, through, xray};
+use crate::common::until;
 
 const WORDS: [&str; 3] = ["run", "-config", "stdin:"];
 
@@ -68,21 +68,16 @@ fn levels_and_files_of_logs_are_as_with_xray() {
             let port = free_port();
             let text = format!(r#"{{"loglevel": "{level}", "error": "{error}", "access": "none"}}"#);
             let mut node = Node::start(who, &node(port, &text));
-            let until = Instant::now() + PATIENCE;
-            while TcpStream::connect(("127.0.0.1", port)).is_err() {
-                assert!(Instant::now() < until, "nobody listens");
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            while in_file && !fs::read_to_string(&log).is_ok_and(|text| has_started(text.trim_end())) {
-                assert!(Instant::now() < until, "no line in the file");
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            kill_process(Pid::from_child(&node.child), Signal::TERM).unwrap();
+            until("nobody listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+            until("no line in the file", || {
+                !in_file || fs::read_to_string(&log).is_ok_and(|text| has_started(text.trim_end()))
+            });
+            node.program.signal(Signal::TERM);
             let mut said = String::new();
             node.out.read_to_string(&mut said).unwrap();
             assert_eq!(said.lines().any(has_started), on_stdout, "{level}: {said}");
             // Xray hears signals only some time after it listens.
-            assert!(!is_ours || node.child.wait().unwrap().code() == Some(0), "{level}");
+            assert!(!is_ours || node.program.ended().code() == Some(0), "{level}");
         }
     }
 }

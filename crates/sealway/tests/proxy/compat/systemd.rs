@@ -1,37 +1,25 @@
 //! A service manager: what it is told, the sockets that it holds, and the units that are for it.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
-use super::{Ran, node, private, through};
-use crate::common::proxy::{PATIENCE, free_port};
-use crate::common::{PROGRAM, private_folder, sealway, workspace};
+use super::{Program, node, private, through};
+use crate::common::proxy::free_port;
+use crate::common::{PATIENCE, PROGRAM, private_folder, ran, run, sealway, until, workspace};
 
-/// Ends it if the test fails.
-struct Service(Child);
-
-impl Service {
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.0), signal).unwrap();
-    }
-
-    fn ends(mut self) {
-        self.signal(Signal::TERM);
-        assert_eq!(self.0.wait().unwrap().code(), Some(0));
-    }
+/// Starts it without a word.
+fn start(command: &mut Command) -> Program {
+    Program::start(command.stderr(Stdio::null()).stdout(Stdio::null()))
 }
 
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn ends(mut service: Program) {
+    service.signal(Signal::TERM);
+    assert_eq!(service.ended().code(), Some(0));
 }
 
 #[test]
@@ -54,8 +42,7 @@ fn the_manager_is_told_of_every_step_and_fed() {
     let port = free_port();
     let config = private(folder.path(), "c.json", &node(port, r#"{"access": "none"}"#));
     let mut command = sealway(&["run", "-c", config.to_str().unwrap()]);
-    command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "200000");
-    let service = Service(command.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap());
+    let service = start(command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "200000"));
     let ready = after_food();
     assert!(ready.starts_with("READY=1\nSTATUS=serving"), "{ready}");
     // It is ready when it listens, not before.
@@ -64,17 +51,14 @@ fn the_manager_is_told_of_every_step_and_fed() {
     assert_eq!(food.take(3).count(), 3);
     service.signal(Signal::HUP);
     let reloading = after_food();
-    let since = reloading
-        .strip_prefix("RELOADING=1\nMONOTONIC_USEC=")
-        .unwrap()
-        .trim_end();
-    assert!(since.parse::<u64>().unwrap() > 0, "{reloading}");
+    let since = reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap();
+    assert!(since.trim_end().parse::<u64>().unwrap() > 0, "{reloading}");
     let ready = after_food();
     assert!(ready.starts_with("READY=1\n"), "{ready}");
     service.signal(Signal::TERM);
     let stopping = after_food();
     assert!(stopping.starts_with("STOPPING=1\n"), "{stopping}");
-    service.ends();
+    ends(service);
 }
 
 #[test]
@@ -106,16 +90,13 @@ fn sockets_of_the_manager_are_taken_by_name_and_by_address() {
         let script =
             "exec 3<&0 0</dev/null 4<&1 1>&2; export LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=in:unknown; exec \"$@\"";
         command.args(["-c", script, "sh", PROGRAM, "run", "-c", config.to_str().unwrap()]);
-        command
-            .stdin(clone(&by_name))
-            .stdout(clone(&by_address))
-            .stderr(Stdio::null());
-        let service = Service(command.spawn().unwrap());
+        command.stdin(clone(&by_name)).stdout(clone(&by_address));
+        let service = Program::start(command.stderr(Stdio::null()));
         for _ in &streams {
             target.accept().unwrap();
         }
         drop(streams);
-        service.ends();
+        ends(service);
     }
 }
 
@@ -126,9 +107,7 @@ fn what_is_no_listener_is_refused_and_said() {
     let mut command = Command::new("sh");
     let script = "exec 3</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=web; exec \"$@\"";
     command.args(["-c", script, "sh", PROGRAM, "run", "-c", config.to_str().unwrap()]);
-    let ran: Ran = command.output().unwrap().into();
-    assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.stderr.contains("the socket web of the service manager"), "{ran:?}");
+    ran(&mut command).says(1, &["the socket web of the service manager"]);
     // What is meant for another process is not touched.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let config = private(folder.path(), "d.json", &node(taken.local_addr().unwrap().port(), "{}"));
@@ -137,70 +116,25 @@ fn what_is_no_listener_is_refused_and_said() {
         .env("LISTEN_PID", "1")
         .env("LISTEN_FDS", "1")
         .env("LISTEN_FDNAMES", "in");
-    let ran: Ran = command.output().unwrap().into();
-    assert!(
-        ran.code == 1 && ran.stderr.contains("another program listens there"),
-        "{ran:?}"
-    );
+    ran(&mut command).says(1, &["another program listens there"]);
 }
 
 /// Directives of units as systemd 252 knows them, by section: those that ours may have.
-const KNOWN: &[(&str, &[&str])] = &[
-    ("Unit", &["Description", "Documentation", "Wants", "After"]),
+const KNOWN: &[(&str, &str)] = &[
+    ("Unit", "Description Documentation Wants After"),
     (
         "Service",
-        &[
-            "Type",
-            "NotifyAccess",
-            "ExecStart",
-            "ExecReload",
-            "Environment",
-            "LoadCredential",
-            "WatchdogSec",
-            "TimeoutStopSec",
-            "Restart",
-            "RestartSec",
-            "RestartPreventExitStatus",
-            "DynamicUser",
-            "LogsDirectory",
-            "LogsDirectoryMode",
-            "StateDirectory",
-            "StateDirectoryMode",
-            "UMask",
-            "LimitNOFILE",
-            "LimitCORE",
-            "AmbientCapabilities",
-            "CapabilityBoundingSet",
-            "NoNewPrivileges",
-            "ProtectSystem",
-            "ProtectHome",
-            "PrivateTmp",
-            "PrivateDevices",
-            "ProtectClock",
-            "ProtectHostname",
-            "ProtectControlGroups",
-            "ProtectKernelLogs",
-            "ProtectKernelModules",
-            "ProtectKernelTunables",
-            "ProtectProc",
-            "RestrictAddressFamilies",
-            "RestrictNamespaces",
-            "RestrictRealtime",
-            "RestrictSUIDSGID",
-            "LockPersonality",
-            "MemoryDenyWriteExecute",
-            "RemoveIPC",
-            "KeyringMode",
-            "SystemCallArchitectures",
-            "SystemCallFilter",
-            "SystemCallErrorNumber",
-        ],
+        "Type NotifyAccess ExecStart ExecReload Environment LoadCredential WatchdogSec TimeoutStopSec Restart \
+         RestartSec RestartPreventExitStatus DynamicUser LogsDirectory LogsDirectoryMode StateDirectory \
+         StateDirectoryMode UMask LimitNOFILE LimitCORE AmbientCapabilities CapabilityBoundingSet \
+         NoNewPrivileges ProtectSystem ProtectHome PrivateTmp PrivateDevices ProtectClock ProtectHostname \
+         ProtectControlGroups ProtectKernelLogs ProtectKernelModules ProtectKernelTunables ProtectProc \
+         RestrictAddressFamilies RestrictNamespaces RestrictRealtime RestrictSUIDSGID LockPersonality \
+         MemoryDenyWriteExecute RemoveIPC KeyringMode SystemCallArchitectures SystemCallFilter \
+         SystemCallErrorNumber",
     ),
-    (
-        "Socket",
-        &["ListenStream", "FileDescriptorName", "Service", "Backlog", "NoDelay"],
-    ),
-    ("Install", &["WantedBy"]),
+    ("Socket", "ListenStream FileDescriptorName Service Backlog NoDelay"),
+    ("Install", "WantedBy"),
 ];
 
 /// Section, directive and value of each line of a unit.
@@ -225,7 +159,7 @@ fn units_are_spelt_right_and_start_the_program() {
         for (section, name, value) in directives(unit) {
             let known = KNOWN.iter().find(|(known, _)| *known == section);
             let (_, names) = known.unwrap_or_else(|| panic!("{unit}: no section {section}"));
-            assert!(names.contains(&name.as_str()), "{unit}: {section}: {name}");
+            assert!(names.split(' ').any(|known| known == name), "{unit}: {section}: {name}");
             assert!(!value.is_empty() && value.trim() == value, "{unit}: {name}");
         }
     }
@@ -233,10 +167,7 @@ fn units_are_spelt_right_and_start_the_program() {
     let value = |wanted: &str| service.iter().find(|(_, name, _)| name == wanted).unwrap().2.clone();
     // Only the service reads what is secret, and it is started again after nothing that stays wrong.
     assert!(value("LoadCredential").starts_with("config.json:"));
-    assert_eq!(
-        (value("DynamicUser"), value("UMask")),
-        ("yes".to_owned(), "0077".to_owned())
-    );
+    assert_eq!([value("DynamicUser"), value("UMask")], ["yes", "0077"]);
     assert_eq!(value("RestartPreventExitStatus"), "2 23");
     assert!(value("SystemCallFilter").contains("pidfd_getfd"));
     let folder = private_folder();
@@ -247,7 +178,7 @@ fn units_are_spelt_right_and_start_the_program() {
     let mut words: Vec<&str> = line.split(' ').collect();
     assert_eq!(words[0], "/usr/local/bin/sealway");
     words.push("-test");
-    let ran: Ran = sealway(&words[1..]).output().unwrap().into();
+    let ran = run(&words[1..]);
     assert_eq!(
         (ran.code, ran.stdout.as_str()),
         (0, "Configuration OK.\n"),
@@ -255,8 +186,7 @@ fn units_are_spelt_right_and_start_the_program() {
     );
     words.pop();
     private(folder.path(), "config.json", "{");
-    let ran: Ran = sealway(&words[1..]).output().unwrap().into();
-    assert_eq!(ran.code, 23, "{line}: {ran:?}");
+    run(&words[1..]).says(23, &[]);
 }
 
 /// A manager that has gone away stops nothing.
@@ -266,18 +196,8 @@ fn a_manager_that_does_not_listen_is_no_reason_to_stop() {
     let port = free_port();
     let config = private(folder.path(), "c.json", &node(port, r#"{"access": "none"}"#));
     let mut command = sealway(&["run", "-c", config.to_str().unwrap()]);
-    command
-        .env("NOTIFY_SOCKET", folder.path().join("absent"))
-        .env("WATCHDOG_USEC", "1000");
-    let service = Service(command.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap());
-    let until = std::time::Instant::now() + PATIENCE;
-    loop {
-        match TcpStream::connect(("127.0.0.1", port)) {
-            Ok(_) => break,
-            Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionRefused),
-        }
-        assert!(std::time::Instant::now() < until, "it does not listen");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    service.ends();
+    command.env("NOTIFY_SOCKET", folder.path().join("absent"));
+    let service = start(command.env("WATCHDOG_USEC", "1000"));
+    until("it does not listen", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+    ends(service);
 }

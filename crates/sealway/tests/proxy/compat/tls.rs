@@ -13,7 +13,7 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, SupportedProtocolVersion};
 
 use super::{Ran, free_port, ours, ran, xray};
-use crate::common::{private_folder, sealway};
+use crate::common::{private_folder, run, sealway};
 
 /// Certificates of a server, its own and that of the authority that signed it.
 struct Chain {
@@ -122,13 +122,8 @@ fn a_server_is_seen_as_xray_sees_it() {
         assert_eq!(mine.len(), other.len(), "{words:?}: {ours:?} {theirs:?}");
         for (mine, other) in mine.iter().zip(&other) {
             // Why it failed is said in other words.
-            let upto = |text: &str| {
-                text.split_inclusive("Handshake failure:  ")
-                    .next()
-                    .unwrap_or_default()
-                    .to_owned()
-            };
-            assert_eq!(upto(mine), upto(other), "{words:?}");
+            let [mine, other] = [mine, other].map(|text| text.split_inclusive("Handshake failure:  ").next());
+            assert_eq!(mine, other, "{words:?}");
         }
     }
 }
@@ -145,33 +140,28 @@ fn our_own_words_say_whom_a_certificate_is_for_and_until_when() {
         let command = sealway(&["tls", "ping", "--ip", "127.0.0.1", &format!("{name}:{port}")]);
         ran(trusting(command, &authority), there)
     };
-    let good = ping("a.example");
-    assert_eq!((good.code, good.stderr.as_str()), (0, ""), "{good:?}");
+    let good = ping("a.example").answer();
     for says in [
         "TLS 1.3",
         "X25519, not post-quantum",
         "a.example *.b.example",
         "4096-01-01T00:00:00Z",
     ] {
-        assert!(good.stdout.matches(says).count() >= 2, "{says}: {good:?}");
+        assert!(good.matches(says).count() >= 2, "{says}: {good}");
     }
-    assert!(good.stdout.ends_with("yes\n"), "{good:?}");
+    assert!(good.ends_with("yes\n"), "{good}");
     let bad = ping("c.example");
-    assert_eq!(bad.code, 9, "{bad:?}");
-    assert!(
-        bad.stdout.ends_with("no: certificate is valid for other names\n"),
-        "{bad:?}"
-    );
-    let nobody = ran(sealway(&["tls", "ping", &format!("127.0.0.1:{}", free_port())]), there);
-    assert_eq!(nobody.code, 7, "{nobody:?}");
+    bad.says(9, &[]);
+    let said = "no: certificate is valid for other names\n";
+    assert!(bad.stdout.ends_with(said), "{bad:?}");
+    run(&["tls", "ping", &format!("127.0.0.1:{}", free_port())]).says(7, &[]);
     for words in [
         &["tls", "ping", "a b"][..],
         &["tls", "ping", "a.example:0"],
         &["tls", "cert"],
         &["tls"],
     ] {
-        let wrong = ran(sealway(words), there);
-        assert_eq!(wrong.code, 2, "{words:?}: {wrong:?}");
+        run(words).says(2, &[]);
     }
 }
 
@@ -182,11 +172,8 @@ fn hashes_of_chains_are_those_of_xray() {
     let chain = chain();
     fs::write(there.join("fullchain.pem"), chain.own.pem() + &chain.authority.pem()).unwrap();
     fs::write(there.join("own.der"), chain.own.der()).unwrap();
-    fs::write(
-        there.join("wrong.pem"),
-        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
-    )
-    .unwrap();
+    let wrong = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    fs::write(there.join("wrong.pem"), wrong).unwrap();
     let own = ran(sealway(&["tls", "hash", "fullchain.pem"]), there);
     assert_eq!((own.code, own.stdout.lines().count()), (0, 3), "{own:?}");
     assert!(own.stdout.contains("CA <An authority of tests> SHA256:"), "{own:?}");
@@ -197,30 +184,19 @@ fn hashes_of_chains_are_those_of_xray() {
         assert_eq!(mine.stdout, ran(theirs, there).stdout, "{words:?}");
     }
     for (file, code) in [("wrong.pem", 2), ("absent.pem", 10)] {
-        let wrong = ran(sealway(&["tls", "hash", file]), there);
-        assert_eq!((wrong.code, wrong.stdout.as_str()), (code, ""), "{wrong:?}");
+        ran(sealway(&["tls", "hash", file]), there).refuses(code, &[]);
     }
 
     // What is made is read by both.
-    let made = ran(
-        sealway(&["tls", "cert", "a.example", "192.0.2.1", "--file", "made"]),
-        there,
-    );
-    assert_eq!((made.code, made.stdout.as_str()), (0, ""), "{made:?}");
+    let make = sealway(&["tls", "cert", "a.example", "192.0.2.1", "--file", "made"]);
+    ran(make, there).refuses(0, &[]);
     let hash = ran(sealway(&["tls", "hash", "made.crt"]), there);
     if let Some(theirs) = xray(&["tls", "hash", "-cert", "made.crt"]) {
         let theirs = ran(theirs, there).stdout;
-        let last = |text: &str| {
-            text.lines()
-                .next()
-                .and_then(|line| line.rsplit(' ').next())
-                .map(str::to_owned)
-        };
-        assert_eq!(last(&hash.stdout), last(&theirs));
+        let [ours, theirs] = [&hash.stdout, &theirs].map(|text| text.lines().next().unwrap().rsplit(' ').next());
+        assert_eq!(ours, theirs);
     }
     for words in [["certChainHash"], ["leafCertHash"]] {
-        let gone = ran(ours(&[&["tls"], &words[..]].concat()), there);
-        assert_eq!(gone.code, 2);
-        assert!(gone.stderr.contains("xray tls hash"), "{gone:?}");
+        ran(ours(&[&["tls"], &words[..]].concat()), there).says(2, &["xray tls hash"]);
     }
 }

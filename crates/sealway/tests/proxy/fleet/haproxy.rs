@@ -4,13 +4,14 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::{Node, drain, free_ports, get, until};
-use crate::common::proxy::{Certificate, PATIENCE, echo};
-use crate::common::{peer_is_missing, private_folder, workspace};
+use super::{drain, free_ports, get, pid, start};
+use crate::common::program::Program;
+use crate::common::proxy::{ALLOWED, Certificate, DIRECT, Running, change, echo};
+use crate::common::{PATIENCE, peer_is_missing, private_folder, until, workspace};
 
 /// Streams at a time.
 const STREAMS: usize = 200;
@@ -18,23 +19,12 @@ const STREAMS: usize = 200;
 const TURNS: usize = 8;
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// A text of the example with something replaced that must be there.
-fn change(text: &str, changes: &[(&str, String)]) -> String {
-    changes.iter().fold(text.to_owned(), |text, (from, to)| {
-        assert!(text.contains(from), "no {from} in\n{text}");
-        text.replace(from, to)
-    })
-}
-
 fn example(name: &str) -> String {
     fs::read_to_string(workspace().join("examples/haproxy").join(name)).unwrap()
 }
 
 /// A node as the example has it, on this machine.
 fn node(certificate: &Certificate, port: u16, numbers: u16) -> String {
-    let direct = r#"{ "tag": "direct", "protocol": "freedom" }"#;
-    let allowed = r#"{ "tag": "direct", "protocol": "freedom",
-        "settings": { "finalRules": [{ "action": "allow", "ip": ["127.0.0.0/8"] }] } }"#;
     change(
         &certificate.put_in(&example("node.json")),
         &[
@@ -43,7 +33,7 @@ fn node(certificate: &Certificate, port: u16, numbers: u16) -> String {
                 format!("\"listen\": \"127.0.0.1\", \"port\": {port},"),
             ),
             ("0.0.0.0:9500", format!("127.0.0.1:{numbers}")),
-            (direct, allowed.to_owned()),
+            (DIRECT, ALLOWED.to_owned()),
         ],
     )
 }
@@ -65,51 +55,26 @@ fn client(certificate: &Certificate, socks: u16, front: u16) -> String {
     )
 }
 
-/// HAProxy, killed at the end.
-struct Front(Child);
-
-impl Front {
-    fn start(folder: &Path, front: u16, nodes: &[(u16, u16)]) -> Front {
-        let mut changes = vec![
-            ("bind :443", format!("bind 127.0.0.1:{front}")),
-            (" port 9500 inter 1s", " inter 100ms".to_owned()),
-        ];
-        for (at, (port, numbers)) in nodes.iter().enumerate() {
-            let address = ["192.0.2.11:443", "192.0.2.12:443", "192.0.2.13:443"][at];
-            changes.push((address, format!("127.0.0.1:{port} port {numbers}")));
-        }
-        let path = folder.join("haproxy.cfg");
-        fs::write(&path, change(&example("haproxy.cfg"), &changes)).unwrap();
-        let mut command = Command::new("haproxy");
-        let child = command
-            .arg("-db")
-            .arg("-f")
-            .arg(&path)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let mut front = Front(child.spawn().unwrap());
-        until("HAProxy listens", || {
-            assert!(front.0.try_wait().unwrap().is_none(), "HAProxy has ended");
-            TcpStream::connect(("127.0.0.1", front_port(&path))).is_ok()
-        });
-        front
+/// HAProxy in front of these nodes.
+fn haproxy(folder: &Path, front: u16, nodes: &[(u16, u16)]) -> Program {
+    let mut changes = vec![
+        ("bind :443", format!("bind 127.0.0.1:{front}")),
+        (" port 9500 inter 1s", " inter 100ms".to_owned()),
+    ];
+    for (at, (port, numbers)) in nodes.iter().enumerate() {
+        let address = ["192.0.2.11:443", "192.0.2.12:443", "192.0.2.13:443"][at];
+        changes.push((address, format!("127.0.0.1:{port} port {numbers}")));
     }
-}
-
-/// The port that the configuration binds.
-fn front_port(config: &Path) -> u16 {
-    let text = fs::read_to_string(config).unwrap();
-    let bind = text
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("bind 127.0.0.1:"));
-    bind.unwrap().parse().unwrap()
-}
-
-impl Drop for Front {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+    let path = folder.join("haproxy.cfg");
+    fs::write(&path, change(&example("haproxy.cfg"), &changes)).unwrap();
+    let mut command = Command::new("haproxy");
+    command.arg("-db").arg("-f").arg(&path);
+    let mut program = Program::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+    until("HAProxy listens", || {
+        assert!(program.runs(), "HAProxy has ended");
+        TcpStream::connect(("127.0.0.1", front)).is_ok()
+    });
+    program
 }
 
 /// One stream from its begin to an end in good order.
@@ -146,18 +111,13 @@ fn three_nodes_are_restarted_one_after_another_and_no_stream_notices() {
     let [front, socks, a, b, c, d, e, f] = free_ports();
     let ports = [(a, d), (b, e), (c, f)];
     let configs = ports.map(|(port, numbers)| node(&certificate, port, numbers));
-    let start = |at: usize| {
-        let name = format!("node{at}.json");
-        Node::start(
-            folder.path(),
-            &name,
-            &configs[at],
-            &["--delay", "0.5s", "--grace", "30s"],
-        )
+    let begin = |at: usize| {
+        let more = ["--delay", "0.5s", "--grace", "30s"];
+        start(folder.path(), &format!("node{at}.json"), &configs[at], &more)
     };
-    let mut nodes: Vec<Node> = (0..3).map(start).collect();
-    let _front = Front::start(folder.path(), front, &ports);
-    let _client = Node::start(folder.path(), "client.json", &client(&certificate, socks, front), &[]);
+    let mut nodes: Vec<Running> = (0..3).map(begin).collect();
+    let _front = haproxy(folder.path(), front, &ports);
+    let _client = start(folder.path(), "client.json", &client(&certificate, socks, front), &[]);
     let target = echo().port();
     let (stop, done) = (AtomicBool::new(false), AtomicUsize::new(0));
     let failed = std::thread::scope(|scope| {
@@ -183,11 +143,11 @@ fn three_nodes_are_restarted_one_after_another_and_no_stream_notices() {
             until("the node has work", || {
                 get(ports[at].1, "/metrics").is_some_and(|(_, text)| accepted(&text))
             });
-            let ran = drain(&["--pid", &node.pid()]);
-            assert_eq!((ran.code, node.ended().code()), (0, Some(0)), "{ran:?}");
-            let said: Vec<String> = node.said.try_iter().collect();
+            let ran = drain(&["--pid", &pid(node)]);
+            assert_eq!((ran.code, node.program.ended().code()), (0, Some(0)), "{ran:?}");
+            let said: Vec<String> = node.later.try_iter().collect();
             assert!(said.iter().all(|line| !line.contains("cut off")), "{said:?}");
-            *node = start(at);
+            *node = begin(at);
             until("the node is ready", || {
                 get(ports[at].1, "/readyz").is_some_and(|(status, _)| status == 200)
             });

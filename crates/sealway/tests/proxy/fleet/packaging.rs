@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::yaml;
-use crate::common::{Ran, private_folder, sealway, workspace};
+use crate::common::{Ran, private_folder, ran, sealway, workspace};
 
 fn kubernetes() -> PathBuf {
     workspace().join("packaging/kubernetes")
@@ -29,6 +29,12 @@ fn manifests() -> Vec<(String, Value)> {
 fn of_kind(kind: &str) -> Value {
     let found = manifests().into_iter().find(|(found, _)| found == kind);
     found.unwrap_or_else(|| panic!("no {kind}")).1
+}
+
+/// The texts of a list.
+fn texts(list: &Value) -> impl Iterator<Item = String> {
+    let list = list.as_array().unwrap();
+    list.iter().map(|text| text.as_str().unwrap().to_owned())
 }
 
 fn validator() -> jsonschema::Validator {
@@ -69,36 +75,20 @@ fn manifests_are_what_kubernetes_takes() {
 fn every_file_of_the_base_is_in_the_kustomization() {
     let text = fs::read_to_string(kubernetes().join("kustomization.yaml")).unwrap();
     let kustomization = yaml::read(&text);
-    let list = |value: &Value| {
-        value
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|name| name.as_str().unwrap().to_owned())
-            .collect()
-    };
-    let mut listed: Vec<String> = list(&kustomization["resources"]);
-    let secrets: Vec<String> = list(&kustomization["secretGenerator"][0]["files"]);
-    listed.extend(secrets);
-    listed.push("kustomization.yaml".to_owned());
-    listed.sort();
+    let mut listed: BTreeSet<String> = texts(&kustomization["resources"]).collect();
+    listed.extend(texts(&kustomization["secretGenerator"][0]["files"]));
+    listed.insert("kustomization.yaml".to_owned());
     let files = fs::read_dir(kubernetes()).unwrap();
-    let mut files: Vec<String> = files
+    let files: BTreeSet<_> = files
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
-    files.sort();
     assert_eq!(files, listed);
     // kustomize itself, where there is one.
     match Command::new("kubectl").arg("kustomize").arg(kubernetes()).output() {
         Ok(built) => {
-            let (out, err) = (
-                String::from_utf8_lossy(&built.stdout),
-                String::from_utf8_lossy(&built.stderr),
-            );
-            assert!(
-                built.status.success() && out.matches("\nkind: ").count() == 5,
-                "{out}{err}"
-            );
+            let built = Ran::from(built);
+            built.says(0, &[]);
+            assert_eq!(built.stdout.matches("\nkind: ").count(), 5, "{built:?}");
         }
         Err(_) => println!("skipped: there is no kubectl to build the base"),
     }
@@ -129,9 +119,8 @@ fn pods_have_no_rights_and_are_asked_where_they_answer() {
     }
     let ports = container["ports"].as_array().unwrap();
     let port = |name: &str| {
-        ports.iter().find(|port| port["name"] == name).unwrap()["containerPort"]
-            .as_u64()
-            .unwrap()
+        let port = ports.iter().find(|port| port["name"] == name).unwrap();
+        port["containerPort"].as_u64().unwrap()
     };
     for (probe, path) in [
         ("startupProbe", "/healthz"),
@@ -144,12 +133,7 @@ fn pods_have_no_rights_and_are_asked_where_they_answer() {
     assert!(config.contains(&format!("\"port\": {},", port("proxy"))));
     assert!(config.contains(&format!("\"listen\": \"0.0.0.0:{}\"", port("metrics"))));
     // The time that is left after SIGTERM is longer than what the program takes of it.
-    let arguments: Vec<&str> = container["args"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|word| word.as_str().unwrap())
-        .collect();
+    let arguments: Vec<String> = texts(&container["args"]).collect();
     let seconds = |name: &str| {
         let time = arguments.iter().find_map(|word| word.strip_prefix(name)).unwrap();
         time.strip_suffix('s').unwrap().parse::<u64>().unwrap()
@@ -166,23 +150,21 @@ fn a_pod_starts_once_there_is_an_id() {
     let folder = private_folder();
     let file = folder.path().join("config.json");
     let container = &of_kind("Deployment")["spec"]["template"]["spec"]["containers"][0];
-    let arguments = container["args"].as_array().unwrap();
-    let arguments = arguments.iter().map(|word| {
-        word.as_str()
-            .unwrap()
-            .replace("/etc/sealway", folder.path().to_str().unwrap())
-    });
+    let here = folder.path().to_str().unwrap();
+    let arguments = texts(&container["args"]).map(|word| word.replace("/etc/sealway", here));
     let arguments: Vec<String> = arguments.chain(["--test".to_owned()]).collect();
-    let test = || -> Ran { sealway(&[]).args(&arguments).output().unwrap().into() };
+    let test = || ran(sealway(&[]).args(&arguments));
     let text = fs::read_to_string(kubernetes().join("config.json")).unwrap();
     fs::write(&file, &text).unwrap();
-    let refused = test();
-    assert_eq!(refused.code, 23, "{refused:?}");
-    assert!(refused.stderr.contains("settings.clients[0].id: "), "{refused:?}");
+    test().says(23, &["settings.clients[0].id: "]);
     let id = "b831381d-6324-4d53-ad4f-8cda48b30811";
     fs::write(&file, text.replace("what `sealway uuid` prints goes here", id)).unwrap();
-    let ran = test();
-    assert_eq!((ran.code, ran.stdout.as_str()), (0, "Configuration OK.\n"), "{ran:?}");
+    let tested = test();
+    assert_eq!(
+        (tested.code, tested.stdout.as_str()),
+        (0, "Configuration OK.\n"),
+        "{tested:?}"
+    );
 }
 
 #[test]
@@ -228,11 +210,5 @@ fn the_container_runs_the_program_without_rights() {
     }
     let list = |text: &str| -> Vec<String> { serde_json::from_str(text).unwrap() };
     assert_eq!(list(of("ENTRYPOINT")), ["/usr/bin/sealway"]);
-    let help: Ran = sealway(&[])
-        .args(list(of("CMD")))
-        .arg("--help")
-        .output()
-        .unwrap()
-        .into();
-    assert_eq!(help.code, 0, "{help:?}");
+    ran(sealway(&[]).args(list(of("CMD"))).arg("--help")).says(0, &[]);
 }
