@@ -9,6 +9,7 @@ mod ping;
 mod tls;
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -49,8 +50,7 @@ pub(crate) fn run(words: &[OsString]) -> ExitCode {
         ),
         Some(word) => {
             note(format_args!("xray {}: unknown command", word.escape_debug()));
-            note("Run 'xray help' for usage.");
-            ExitCode::from(Exit::Usage.code())
+            refused(Exit::Usage, "Run 'xray help' for usage.")
         }
     }
 }
@@ -59,12 +59,15 @@ pub(crate) fn run(words: &[OsString]) -> ExitCode {
 fn api(words: &[OsString]) -> ExitCode {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     match commands::proxy_api::call(&words) {
-        Ok(()) => ExitCode::from(Exit::Done.code()),
-        Err(failed) => {
-            note(failed);
-            ExitCode::from(Exit::Internal.code())
-        }
+        Ok(()) => Exit::Done.into(),
+        Err(failed) => refused(Exit::Internal, failed),
     }
+}
+
+/// Says why nothing came of it.
+fn refused(exit: Exit, why: impl Display) -> ExitCode {
+    note(why);
+    exit.into()
 }
 
 /// Reads the flags of a command and does it; what is wrong with them is said as Go programs do.
@@ -81,8 +84,7 @@ fn with(
                 note(text);
             }
             note(help::usage(command));
-            note(format_args!("Run 'xray help {command}' for details."));
-            ExitCode::from(Exit::Usage.code())
+            refused(Exit::Usage, format_args!("Run 'xray help {command}' for details."))
         }
     }
 }
@@ -123,18 +125,16 @@ fn serve(words: &[OsString]) -> ExitCode {
 
 /// Says that this program has no such command, and what to do.
 fn lacking(command: &str, instead: &str) -> ExitCode {
-    note(format_args!(
-        "xray {command}: not supported by Sealway, which serves in Xray's place here; {instead}"
-    ));
-    ExitCode::from(Exit::Internal.code())
+    let why = format!("xray {command}: not supported by Sealway, which serves in Xray's place here; {instead}");
+    refused(Exit::Internal, why)
 }
 
 fn print(text: &str) -> ExitCode {
     match output::print(text) {
-        Ok(()) => ExitCode::from(Exit::Done.code()),
+        Ok(()) => Exit::Done.into(),
         Err(problem) => {
             problem.print();
-            ExitCode::from(Exit::Internal.code())
+            Exit::Internal.into()
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Exit codes of the commands.
 
+use std::process::ExitCode;
+
 use sealway_lab::ending::Ending;
 
 /// Declares the codes with their words, so that none can be without.
@@ -69,6 +71,12 @@ impl Exit {
     /// The number for the shell.
     pub(crate) const fn code(self) -> u8 {
         self as u8
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.code())
     }
 }
 

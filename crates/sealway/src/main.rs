@@ -37,11 +37,10 @@ fn main() -> ExitCode {
             let error = args::with_lab_commands(error);
             // Help and version arrive here too; a reader that has gone away is no failure of ours.
             let _ = error.print();
-            return ExitCode::from(if error.use_stderr() {
-                Exit::Usage.code()
-            } else {
-                Exit::Done.code()
-            });
+            return match error.use_stderr() {
+                true => Exit::Usage.into(),
+                false => Exit::Done.into(),
+            };
         }
     };
     let outcome = match cli.command {
@@ -87,11 +86,11 @@ fn main() -> ExitCode {
         Command::X25519(x25519) => commands::keys::x25519(&x25519),
         Command::Mldsa65(mldsa65) => commands::keys::mldsa65(&mldsa65),
     };
-    let code = match outcome {
-        Ok(exit) => ExitCode::from(exit.code()),
+    let code: ExitCode = match outcome {
+        Ok(exit) => exit.into(),
         Err(problem) => {
             problem.print();
-            ExitCode::from(problem.exit().code())
+            problem.exit().into()
         }
     };
     commands::drop::notify::finish();

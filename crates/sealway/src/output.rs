@@ -24,6 +24,12 @@ pub(crate) fn print(text: &str) -> Result<(), Problem> {
     }
 }
 
+/// Prints what a command answers, which is all that it does.
+pub(crate) fn answer(text: &str) -> Result<Exit, Problem> {
+    print(text)?;
+    Ok(Exit::Done)
+}
+
 /// Prints a JSON value to standard output, indented.
 pub(crate) fn print_json(value: &serde_json::Value) -> Result<(), Problem> {
     print(&format!("{value:#}\n"))
@@ -63,9 +69,7 @@ impl Target {
         if path == Path::new("-") {
             return Ok(Target::Stdout);
         }
-        let fail = |what: String, hint: &str| {
-            Problem::new(Exit::Usage, format!("{option} {}: {what}", path.display())).hint(hint)
-        };
+        let fail = |what: String, hint: &str| Problem::usage(format!("{option} {}: {what}", path.display())).hint(hint);
         // The same look as the one before writing, so that what it refuses is refused now and not after the run.
         let place = replace::place(path).map_err(|error| match error {
             WriteError::Target { what, .. } => fail(what.into(), "nothing was run; name a file, such as out.json"),
@@ -73,7 +77,7 @@ impl Target {
                 source.to_string(),
                 "nothing was run; check the path and your rights to it",
             ),
-            other => Problem::new(Exit::Usage, other),
+            other => Problem::usage(other),
         })?;
         let target = match place {
             // Opening a pipe here would wait for its reader.
@@ -116,12 +120,20 @@ impl Target {
     }
 }
 
+/// The targets of `--json` and `--html`, apart from each other.
+pub(crate) fn targets(json: Option<&Path>, html: Option<&Path>) -> Result<(Option<Target>, Option<Target>), Problem> {
+    let target = |name, path: Option<&Path>| path.map(|path| Target::check(name, path)).transpose();
+    let (json, html) = (target("--json", json)?, target("--html", html)?);
+    apart(json.as_ref(), html.as_ref())?;
+    Ok((json, html))
+}
+
 /// The target of `--html` beside an answer on standard output, which is JSON with `json`.
 pub(crate) fn page_target(html: Option<&Path>, json: bool) -> Result<Option<Target>, Problem> {
     let target = html.map(|path| Target::check("--html", path)).transpose()?;
     if json && target == Some(Target::Stdout) {
         let what = "--json and --html cannot both go to standard output";
-        return Err(Problem::new(Exit::Usage, what).hint("give --html a file name"));
+        return Err(Problem::usage(what).hint("give --html a file name"));
     }
     Ok(target)
 }
@@ -137,8 +149,8 @@ pub(crate) fn write_page(target: &Target, page: &str) -> Result<(), Problem> {
 }
 
 /// Refuses two targets of which one would silently take the place of the other.
-pub(crate) fn apart(json: Option<&Target>, html: Option<&Target>) -> Result<(), Problem> {
-    let refuse = |what: &str, hint: &str| Err(Problem::new(Exit::Usage, what).hint(hint));
+fn apart(json: Option<&Target>, html: Option<&Target>) -> Result<(), Problem> {
+    let refuse = |what: &str, hint: &str| Err(Problem::usage(what).hint(hint));
     let (json, html) = match (json, html) {
         (Some(Target::Stdout), Some(Target::Stdout)) => {
             return refuse(

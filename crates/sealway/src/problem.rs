@@ -22,6 +22,11 @@ impl Problem {
         }
     }
 
+    /// The command line or a configuration is wrong.
+    pub(crate) fn usage(message: impl Display) -> Self {
+        Problem::new(Exit::Usage, message)
+    }
+
     pub(crate) fn hint(mut self, hint: impl Display) -> Self {
         self.hint = Some(hint.to_string());
         self
@@ -59,6 +64,13 @@ impl Problem {
         if let Some(hint) = &self.hint {
             let _ = writeln!(stderr, "  hint: {hint}");
         }
+    }
+}
+
+/// What is ours cannot be written as JSON.
+impl From<serde_json::Error> for Problem {
+    fn from(error: serde_json::Error) -> Problem {
+        Problem::new(Exit::Internal, error)
     }
 }
 

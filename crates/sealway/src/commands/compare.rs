@@ -41,8 +41,7 @@ pub(crate) fn run(options: &Compare) -> Result<Exit, Problem> {
         output::write_page(target, &comparison.page(&catalogue::ALL))?;
     }
     if options.json {
-        let value = serde_json::to_value(&comparison).map_err(|e| Problem::new(Exit::Internal, e))?;
-        output::print_json(&value)?;
+        output::print_json(&serde_json::to_value(&comparison)?)?;
     } else if html != Some(Target::Stdout) {
         output::print(&comparison.render(&catalogue::ALL))?;
     }
@@ -72,7 +71,7 @@ impl Sides<'_> {
                 }
                 error => error.to_string(),
             };
-            Problem::new(Exit::Usage, what).hint("name a file of `lab --json`, or a run of `sealway lab runs`")
+            Problem::usage(what).hint("name a file of `lab --json`, or a run of `sealway lab runs`")
         })?;
         library.result(&found)
     }

@@ -12,6 +12,5 @@ pub(crate) fn run(shell: Shell) -> Result<Exit, Problem> {
     // Into memory first: the generator panics when its writer fails.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "sealway", &mut script);
-    output::print(&String::from_utf8_lossy(&script))?;
-    Ok(Exit::Done)
+    output::answer(&String::from_utf8_lossy(&script))
 }

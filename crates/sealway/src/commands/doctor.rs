@@ -15,8 +15,7 @@ pub(crate) fn run(as_json: bool) -> Result<Exit, Problem> {
     progress.clear();
     let found = found?;
     if as_json {
-        let value = serde_json::to_value(&found).map_err(|e| Problem::new(Exit::Internal, e))?;
-        output::print_json(&value)?;
+        output::print_json(&serde_json::to_value(&found)?)?;
     } else {
         output::print(&found.render())?;
     }

@@ -58,7 +58,7 @@ impl Process {
             .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()));
         match held {
             Ok(held) => Ok(Process { pid, held }),
-            Err(Errno::SRCH | Errno::INVAL) => Err(usage(format_args!("there is no process {pid}"))),
+            Err(Errno::SRCH | Errno::INVAL) => Err(Problem::usage(format_args!("there is no process {pid}"))),
             Err(error) => Err(Problem::new(Exit::Internal, format_args!("process {pid}: {error}"))),
         }
     }
@@ -67,12 +67,12 @@ impl Process {
     fn checked(self) -> Result<Process, Problem> {
         match is_proxy(self.pid) {
             Ok(true) => Ok(self),
-            Ok(false) => Err(usage(format_args!(
+            Ok(false) => Err(Problem::usage(format_args!(
                 "process {} is no `sealway run` of this program",
                 self.pid
             ))),
             Err(error) => {
-                let problem = usage(format_args!("it cannot be seen what process {} is: {error}", self.pid));
+                let problem = Problem::usage(format_args!("it cannot be seen what process {} is: {error}", self.pid));
                 Err(problem.hint("run this as its user or as root"))
             }
         }
@@ -82,7 +82,7 @@ impl Process {
         match pidfd_send_signal(&self.held, Signal::TERM) {
             // It has ended by itself.
             Ok(()) | Err(Errno::SRCH) => Ok(()),
-            Err(error) => Err(usage(format_args!(
+            Err(error) => Err(Problem::usage(format_args!(
                 "process {} cannot be told to end: {error}",
                 self.pid
             ))),
@@ -105,20 +105,19 @@ impl Process {
     }
 }
 
-fn usage(message: impl std::fmt::Display) -> Problem {
-    Problem::new(Exit::Usage, message)
-}
-
 /// Whoever listens at a unix socket.
 fn at_socket(path: &Path) -> Result<Process, Problem> {
     let name = path.display();
-    let stream = UnixStream::connect(path).map_err(|error| usage(format_args!("nobody answers at {name}: {error}")))?;
+    let stream =
+        UnixStream::connect(path).map_err(|error| Problem::usage(format_args!("nobody answers at {name}: {error}")))?;
     let who = getsockopt(&stream, PeerCredentials)
-        .map_err(|error| usage(format_args!("{name} does not say who listens: {error}")))?;
+        .map_err(|error| Problem::usage(format_args!("{name} does not say who listens: {error}")))?;
     match who.pid() {
         // It is not in the namespace of this one, nor in one inside of that.
-        0 => Err(usage(format_args!("whoever listens at {name} has no number here"))
-            .hint("run this where the server runs: in its container, or on its host")),
+        0 => Err(
+            Problem::usage(format_args!("whoever listens at {name} has no number here"))
+                .hint("run this where the server runs: in its container, or on its host"),
+        ),
         pid => Process::hold(pid)?.checked(),
     }
 }
@@ -134,14 +133,13 @@ fn the_only_one() -> Result<Process, Problem> {
     let mut found: Vec<Process> = held.filter(|process| is_meant(process).unwrap_or(false)).collect();
     match (found.pop(), found.len()) {
         (Some(one), 0) => Ok(one),
-        (None, _) => {
-            Err(usage("no `sealway run` of this program is to be seen").hint("say which process is meant with --pid"))
-        }
+        (None, _) => Err(Problem::usage("no `sealway run` of this program is to be seen")
+            .hint("say which process is meant with --pid")),
         (Some(last), _) => {
             let mut pids: Vec<i32> = found.iter().chain([&last]).map(|process| process.pid).collect();
             pids.sort_unstable();
             let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
-            let problem = usage(format_args!("there are several: processes {}", pids.join(", ")));
+            let problem = Problem::usage(format_args!("there are several: processes {}", pids.join(", ")));
             Err(problem.hint("say which one is meant with --pid"))
         }
     }

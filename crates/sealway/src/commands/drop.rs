@@ -81,7 +81,7 @@ impl From<sealway_drop::identity::Error> for Problem {
 
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Problem {
-        Problem::new(Exit::Usage, &refused).hint_if(refused.hint())
+        Problem::usage(&refused).hint_if(refused.hint())
     }
 }
 

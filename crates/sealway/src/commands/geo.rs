@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use sealway_proxy::geo::{self, GeoError, GeoFile, Item, Kind};
 use sealway_v2ray::text::escape;
 
-use super::run::files::location;
+use super::run::files::{environment, location};
 use crate::args::Geo;
 use crate::exit::Exit;
 use crate::output;
@@ -22,14 +22,13 @@ pub(crate) fn run(options: &Geo) -> Result<Exit, Problem> {
         Geo::Show { list, attr } => show(list, attr),
         Geo::Lookup { name, file } => lookup(name, file.as_deref()),
     };
-    output::print(&text?)?;
-    Ok(Exit::Done)
+    output::answer(&text?)
 }
 
 fn wrong(error: GeoError) -> Problem {
     match &error {
         GeoError::Unreadable { .. } => Problem::new(Exit::Storage, error),
-        _ => Problem::new(Exit::Usage, error),
+        _ => Problem::usage(error),
     }
 }
 
@@ -38,7 +37,7 @@ fn find(name: &Path) -> Result<PathBuf, Problem> {
     if name.is_file() {
         return Ok(name.to_owned());
     }
-    let folders = geo::folders(location("asset", &|name| std::env::var(name).ok()));
+    let folders = geo::folders(location("asset", &environment));
     geo::find(&name.to_string_lossy(), &folders).map_err(wrong)
 }
 
@@ -83,7 +82,7 @@ fn show(list: &str, attributes: &[String]) -> Result<String, Problem> {
     let mut words = code.split('@');
     let code = words.next().unwrap_or_default();
     if name.is_empty() || code.is_empty() {
-        let problem = Problem::new(Exit::Usage, format!("{list:?} names no list"));
+        let problem = Problem::usage(format!("{list:?} names no list"));
         return Err(problem.hint("write geosite:CODE, geoip:CODE or ext:FILE:CODE"));
     }
     let attributes: Vec<&str> = words.chain(attributes.iter().map(String::as_str)).collect();
@@ -116,11 +115,11 @@ fn lookup(name: &str, file: Option<&Path>) -> Result<String, Problem> {
         (None, Kind::Names) => file.lists_with_name(&name.trim_end_matches('.').to_lowercase()),
         (Some(_), Kind::Names) => {
             let text = format!("{} lists names, and {name} is an address", path.display());
-            return Err(Problem::new(Exit::Usage, text));
+            return Err(Problem::usage(text));
         }
         (None, Kind::Networks) => {
             let text = format!("{} lists networks, and {name} is no IP address", path.display());
-            return Err(Problem::new(Exit::Usage, text));
+            return Err(Problem::usage(text));
         }
     };
     let found = found.map_err(wrong)?;

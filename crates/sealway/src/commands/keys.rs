@@ -19,18 +19,16 @@ pub(crate) fn x25519(options: &X25519) -> Result<Exit, Problem> {
         false => Zeroizing::new(URL_SAFE_NO_PAD.encode(bytes)),
     };
     // The words of Xray, which scripts look for.
-    output::print(&Zeroizing::new(format!(
+    output::answer(&Zeroizing::new(format!(
         "PrivateKey: {}\nPassword (PublicKey): {}\nHash32: {}\n",
         *text(&private),
         *text(&public),
         *text(hash.as_bytes())
-    )))?;
-    Ok(Exit::Done)
+    )))
 }
 
 pub(crate) fn mldsa65(options: &Mldsa65) -> Result<Exit, Problem> {
-    output::print(&signing(options.input.as_deref())?)?;
-    Ok(Exit::Done)
+    output::answer(&signing(options.input.as_deref())?)
 }
 
 /// The two lines of an ML-DSA-65 pair.
@@ -64,8 +62,8 @@ pub(crate) fn given_or_new<const LEN: usize>(what: &str, text: Option<&str>) -> 
         // The text itself may be a key with a letter too many.
         Ok(read) => {
             let text = format!("the {what} has {} bytes, and {LEN} are needed", read.len());
-            Err(Problem::new(Exit::Usage, text))
+            Err(Problem::usage(text))
         }
-        Err(_) => Err(Problem::new(Exit::Usage, format!("the {what} is not base64"))),
+        Err(_) => Err(Problem::usage(format!("the {what} is not base64"))),
     }
 }

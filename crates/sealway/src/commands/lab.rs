@@ -31,24 +31,24 @@ pub(crate) fn run(run: &LabRun) -> Result<Exit, Problem> {
         let names: Vec<&str> = catalogue::ALL.iter().filter(|w| w.gpu).map(|w| w.name).collect();
         let commands: Vec<String> = names.iter().map(|name| format!("sealway lab {name} --gpu")).collect();
         let what = format!("--gpu is for the workloads {}", names.join(" and "));
-        return Err(Problem::new(Exit::Usage, what).hint(commands.join(", or ")));
+        return Err(Problem::usage(what).hint(commands.join(", or ")));
     }
     if !run.gpu_mode.is_empty() && !matches!(run.workload, Measured::One(workload) if workload.name == packets::NAME) {
         let what = format!("--gpu-mode is for the workload {}", packets::NAME);
-        return Err(Problem::new(Exit::Usage, what).hint("sealway lab packets --gpu --gpu-mode kernel"));
+        return Err(Problem::usage(what).hint("sealway lab packets --gpu --gpu-mode kernel"));
     }
     let over_links =
         |measured| matches!(measured, Measured::One(workload) if catalogue::OVER_LINKS.named(workload.name).is_some());
     if run.link.is_some() && !over_links(run.workload) {
         let names: Vec<&str> = catalogue::OVER_LINKS.iter().map(|workload| workload.name).collect();
         let what = format!("--link is for one of the workloads {}", names.join(", "));
-        return Err(Problem::new(Exit::Usage, what).hint("sealway lab transports --link rate=100mbit,rtt=40ms"));
+        return Err(Problem::usage(what).hint("sealway lab transports --link rate=100mbit,rtt=40ms"));
     }
     if run.remote.remote.is_some()
         && !matches!(run.workload, Measured::One(workload) if workload.name == transports::NAME)
     {
         let what = format!("--remote is for the workload {}", transports::NAME);
-        return Err(Problem::new(Exit::Usage, what).hint("sealway lab transports --remote HOST:PORT"));
+        return Err(Problem::usage(what).hint("sealway lab transports --remote HOST:PORT"));
     }
     let special = Special {
         gpu: run.gpu.then_some(run.gpu_mode.as_slice()),
@@ -92,7 +92,7 @@ fn check_preset(measured: Measured, preset: Option<Preset>) -> Result<(), Proble
         transports::NAME,
         names.join(" and ")
     );
-    Err(Problem::new(Exit::Usage, what).hint("sealway lab transports --preset iperf3 --stack vless-tcp-tls"))
+    Err(Problem::usage(what).hint("sealway lab transports --preset iperf3 --stack vless-tcp-tls"))
 }
 
 /// Measures and reports.
@@ -177,18 +177,7 @@ pub(crate) fn reproduce(asked: &Reproduce) -> Result<Exit, Problem> {
 /// Where the result and the page go, found out before anything runs: a minute of measuring must not end in a path that cannot
 /// be written.
 fn targets(options: &LabOptions) -> Result<(Option<Target>, Option<Target>), Problem> {
-    let json = options
-        .json
-        .as_deref()
-        .map(|path| Target::check("--json", path))
-        .transpose()?;
-    let html = options
-        .html
-        .as_deref()
-        .map(|path| Target::check("--html", path))
-        .transpose()?;
-    output::apart(json.as_ref(), html.as_ref())?;
-    Ok((json, html))
+    output::targets(options.json.as_deref(), options.html.as_deref())
 }
 
 /// One end of an HTTPS POST.
@@ -282,7 +271,7 @@ fn check_guests(measured: Measured, guests: &[Guest]) -> Result<(), Problem> {
             names.join(", "),
             recipes.join(", ")
         );
-        return Err(Problem::new(Exit::Usage, what).hint("sealway lab transports --peer NAME=PATH"));
+        return Err(Problem::usage(what).hint("sealway lab transports --peer NAME=PATH"));
     }
     let twice = |(at, guest): &(usize, &Guest)| {
         guests[..*at]
@@ -292,7 +281,7 @@ fn check_guests(measured: Measured, guests: &[Guest]) -> Result<(), Problem> {
     match guests.iter().enumerate().find(twice) {
         Some((_, guest)) => {
             let what = format!("--peer: the name {} is given twice", guest.name());
-            Err(Problem::new(Exit::Usage, what).hint("give each program a name of its own"))
+            Err(Problem::usage(what).hint("give each program a name of its own"))
         }
         None => Ok(()),
     }
@@ -323,7 +312,7 @@ fn peers(words: &[PeerWord]) -> Result<Peers, Problem> {
         [PeerWord::Auto] => Ok(Peers::Auto),
         [PeerWord::None] => Ok(Peers::None),
         _ if words.contains(&PeerWord::Auto) || words.contains(&PeerWord::None) => {
-            Err(Problem::new(Exit::Usage, "--peers: `auto` and `none` stand alone")
+            Err(Problem::usage("--peers: `auto` and `none` stand alone")
                 .hint("give either one of them or a list of names"))
         }
         _ => Ok(Peers::Named(names.collect())),
@@ -334,10 +323,7 @@ pub(super) fn write(result: &RunResult, json: Option<&Target>, html: Option<&Tar
     let failed = |error: &dyn std::fmt::Display| Problem::new(Exit::Internal, error);
     match json {
         Some(Target::File(path)) => json::write(path, result).map_err(|e| failed(&e))?,
-        Some(Target::Stdout) => {
-            let value = serde_json::to_value(result).map_err(|e| failed(&e))?;
-            output::print_json(&value)?;
-        }
+        Some(Target::Stdout) => output::print_json(&serde_json::to_value(result)?)?,
         None => {}
     }
     match html {

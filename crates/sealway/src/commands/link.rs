@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use sealway_v2ray::config::{self, File, Options, load};
+use sealway_v2ray::config;
 use sealway_v2ray::link::{Form, Link, LinkError, Scheme};
 use serde_json::{Value, json};
 
-use super::run::files::{Source, problems, read};
+use super::run::files::{parse, read};
 use crate::args;
 use crate::exit::Exit;
 use crate::output;
@@ -22,7 +22,7 @@ pub(crate) fn run(options: &args::Link) -> Result<Exit, Problem> {
 fn to_config(text: &str, port: u16, outbound_only: bool) -> Result<Exit, Problem> {
     let text = match text {
         "-" => {
-            let source = read(Path::new("stdin:")).map_err(|e| Problem::new(Exit::Usage, e))?;
+            let source = read(Path::new("stdin:")).map_err(Problem::usage)?;
             String::from_utf8_lossy(&source.text).into_owned()
         }
         text => {
@@ -31,7 +31,7 @@ fn to_config(text: &str, port: u16, outbound_only: bool) -> Result<Exit, Problem
             text.to_owned()
         }
     };
-    let link = Link::parse(&text).map_err(|e| Problem::new(Exit::Usage, e))?;
+    let link = Link::parse(&text).map_err(Problem::usage)?;
     // What it asks for must work here, or the file would be refused later, far from the link.
     match link.to_outbound() {
         Ok((_, warnings)) => {
@@ -41,9 +41,9 @@ fn to_config(text: &str, port: u16, outbound_only: bool) -> Result<Exit, Problem
         }
         Err(LinkError::Outbound(found)) => {
             let found: Vec<_> = found.iter().map(said).collect();
-            return Err(Problem::new(Exit::Usage, found.join("; ")));
+            return Err(Problem::usage(found.join("; ")));
         }
-        Err(error) => return Err(Problem::new(Exit::Usage, error)),
+        Err(error) => return Err(Problem::usage(error)),
     }
     let outbounds = Value::Array(vec![link.to_json()]);
     output::print_json(&if outbound_only {
@@ -70,22 +70,9 @@ fn said(problem: &config::Problem) -> String {
 }
 
 fn from_config(file: &Path, tag: Option<&str>, v2rayn: bool) -> Result<Exit, Problem> {
-    let Source { name, text } = read(file).map_err(|e| Problem::new(Exit::Usage, e))?;
-    let env = |name: &str| std::env::var(name).ok();
-    let loaded = load(
-        &[File {
-            name: &name,
-            text: &text,
-        }],
-        &Options {
-            strict: false,
-            env: &env,
-        },
-    );
-    problems(&loaded.problems);
-    let config = loaded
-        .config
-        .ok_or_else(|| Problem::new(Exit::Usage, format!("{name}: the configuration is wrong")))?;
+    let source = read(file).map_err(Problem::usage)?;
+    let (name, config) = (&source.name, parse(std::slice::from_ref(&source)));
+    let config = config.ok_or_else(|| Problem::usage(format!("{name}: the configuration is wrong")))?;
     let mut lines = String::new();
     for outbound in &config.outbounds {
         if tag.is_some_and(|tag| tag != outbound.tag) {
@@ -93,7 +80,7 @@ fn from_config(file: &Path, tag: Option<&str>, v2rayn: bool) -> Result<Exit, Pro
         }
         let mut made = match Link::from_outbound(outbound) {
             Ok(made) => made,
-            Err(error) if tag.is_some() => return Err(Problem::new(Exit::Usage, error)),
+            Err(error) if tag.is_some() => return Err(Problem::usage(error)),
             // Those that end here have nothing to share.
             Err(_) => continue,
         };
@@ -113,14 +100,13 @@ fn from_config(file: &Path, tag: Option<&str>, v2rayn: bool) -> Result<Exit, Pro
         let problem = match tag {
             Some(tag) => {
                 let tags: Vec<_> = config.outbounds.iter().map(|one| format!("{:?}", one.tag)).collect();
-                Problem::new(Exit::Usage, format!("{name}: no outbound has the tag {tag:?}"))
+                Problem::usage(format!("{name}: no outbound has the tag {tag:?}"))
                     .hint(format_args!("the tags are {}", tags.join(", ")))
             }
-            None => Problem::new(Exit::Usage, format!("{name}: no outbound speaks VLESS or VMess"))
+            None => Problem::usage(format!("{name}: no outbound speaks VLESS or VMess"))
                 .hint("links are made of a client's outbounds, not of a server's inbounds"),
         };
         return Err(problem);
     }
-    output::print(&lines)?;
-    Ok(Exit::Done)
+    output::answer(&lines)
 }

@@ -10,14 +10,10 @@ use crate::problem::Problem;
 
 pub(crate) fn run(folder: &Path) -> Result<Exit, Problem> {
     if !folder.is_dir() {
-        return Err(Problem::new(Exit::Usage, format!("{} is no folder", folder.display()))
+        return Err(Problem::usage(format!("{} is no folder", folder.display()))
             .hint("make it first; the pages have fixed names and replace older ones"));
     }
-    clap_mangen::generate_to(Cli::command(), folder).map_err(|e| {
-        Problem::new(
-            Exit::Usage,
-            format!("cannot write man pages to {}: {e}", folder.display()),
-        )
-    })?;
+    clap_mangen::generate_to(Cli::command(), folder)
+        .map_err(|e| Problem::usage(format!("cannot write man pages to {}: {e}", folder.display())))?;
     Ok(Exit::Done)
 }

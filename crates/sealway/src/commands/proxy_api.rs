@@ -11,7 +11,7 @@ pub(crate) fn run(options: &ProxyApi) -> Result<Exit, Problem> {
     match call(&options.words) {
         Ok(()) => Ok(Exit::Done),
         Err(failed @ Failed::Server(_)) => Err(Problem::new(Exit::Remote, failed)),
-        Err(failed) => Err(Problem::new(Exit::Usage, failed)),
+        Err(failed) => Err(Problem::usage(failed)),
     }
 }
 

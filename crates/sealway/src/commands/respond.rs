@@ -62,9 +62,7 @@ pub(super) fn connect(asked: &Remote) -> Result<Option<Arc<Link>>, Problem> {
     let Some(address) = &asked.remote else { return Ok(None) };
     let Some(token) = token(asked.token_file.as_deref())? else {
         let what = "--remote needs the token that `sealway lab respond` has";
-        return Err(
-            Problem::new(Exit::Usage, what).hint(format!("--token-file FILE, or the variable {}", Token::VARIABLE))
-        );
+        return Err(Problem::usage(what).hint(format!("--token-file FILE, or the variable {}", Token::VARIABLE)));
     };
     Link::connect(address, &token)
         .map(Some)
@@ -77,7 +75,7 @@ fn problem(error: &RemoteError) -> Problem {
 
 /// The token of a file, else of the environment.
 fn token(file: Option<&Path>) -> Result<Option<Token>, Problem> {
-    let wrong = |place: &dyn std::fmt::Display, error| Problem::new(Exit::Usage, format!("{place}: {error}"));
+    let wrong = |place: &dyn std::fmt::Display, error| Problem::usage(format!("{place}: {error}"));
     match (file, std::env::var(Token::VARIABLE)) {
         (Some(file), _) => Token::read(file)
             .map(Some)

@@ -6,11 +6,11 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use sealway_proxy::geo;
 use sealway_proxy::routes::{Held, Leads, Routes, Traits, Verdict};
 use sealway_proxy::settings::Settings;
-use sealway_v2ray::config::{Config, File, Options, Position, Rule, Severity, load, nearest, problem_at};
+use sealway_v2ray::config::{Config, File, Position, Rule, Severity, nearest, problem_at};
 use sealway_v2ray::{Address, Destination};
 use serde_json::{Value, json};
 
-use super::run::files::{Missing, Source, location, names, problems, read};
+use super::run::files::{environment, location, look, problems, texts};
 use crate::args::RouteTest;
 use crate::exit::Exit;
 use crate::output;
@@ -22,21 +22,10 @@ const PORT: u16 = 443;
 
 pub(crate) fn run(options: &RouteTest) -> Result<Exit, Problem> {
     let all = traits(options)?;
-    let missing = |missing: Missing| Problem::new(Exit::Usage, &missing).hint(missing.hint());
-    let env = |name: &str| std::env::var(name).ok();
-    let named = names(&options.config, None, &env).map_err(missing)?;
-    let sources: Result<Vec<Source>, _> = named.iter().map(|file| read(file)).collect();
-    let sources = sources.map_err(missing)?;
-    let files = sources.iter().map(|Source { name, text }| File { name, text });
-    let files: Vec<File<'_>> = files.collect();
-    let how = Options {
-        strict: false,
-        env: &env,
-    };
-    let loaded = load(&files, &how);
-    problems(&loaded.problems);
-    let wrong = || Problem::new(Exit::Usage, "the configuration is wrong; no rule was asked");
-    let config = loaded.config.ok_or_else(wrong)?;
+    let (sources, config) = look(&options.config)?;
+    let files = texts(&sources);
+    let wrong = || Problem::usage("the configuration is wrong; no rule was asked");
+    let config = config.ok_or_else(wrong)?;
     // An error with a place is told like the others.
     let refuse = |error: sealway_proxy::Error| match &error {
         sealway_proxy::Error::Config { place, what } => {
@@ -48,7 +37,7 @@ pub(crate) fn run(options: &RouteTest) -> Result<Exit, Problem> {
     };
     known_inbound(options, &config)?;
     let mut settings = Settings::from_config(&config).map_err(refuse)?;
-    settings.geo_folders = geo::folders(location("asset", &env));
+    settings.geo_folders = geo::folders(location("asset", &environment));
     let runtime = runtime()?;
     let within = runtime.enter();
     let routes = Routes::new(&settings).map_err(refuse)?;
@@ -75,7 +64,7 @@ pub(crate) fn run(options: &RouteTest) -> Result<Exit, Problem> {
 }
 
 fn usage(what: String, hint: &str) -> Problem {
-    Problem::new(Exit::Usage, what).hint(hint)
+    Problem::usage(what).hint(hint)
 }
 
 /// Connections as the command line describes them.
@@ -147,7 +136,7 @@ fn known_inbound(options: &RouteTest, config: &Config) -> Result<(), Problem> {
     if tags.contains(&wanted.as_str()) {
         return Ok(());
     }
-    let problem = Problem::new(Exit::Usage, format!("no inbound has the tag {wanted:?}"));
+    let problem = Problem::usage(format!("no inbound has the tag {wanted:?}"));
     let near = nearest(wanted, tags.iter().copied());
     Err(problem.hint_if(near.map(|near| format!("did you mean {near:?}?"))))
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use sealway_api::Api;
 use sealway_proxy::settings::{Listen, Pem, Settings, UnixName};
 use sealway_proxy::{Error, ListSize, Parts, Server, can_append, geo, readers};
-use sealway_v2ray::config::{self, Config, File, Loaded, LogTarget, Options, Severity};
+use sealway_v2ray::config::{self, Config, Loaded, LogTarget, Options, Severity};
 use tokio::sync::Notify;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -27,6 +27,7 @@ use crate::signals::{Stops, runtime, stay_on_hangup, take_every_descriptor};
 use crate::systemd::{self, Sockets};
 use crate::voice::{Voice, XRAY};
 
+use files::{environment, texts};
 use reload::Again;
 
 /// A problem, the exit code it has for this command, and what to mend first if it is one of several.
@@ -48,7 +49,7 @@ impl From<Error> for Failed {
 }
 
 fn wrong(message: impl std::fmt::Display) -> Failed {
-    Failed(files::WRONG_CONFIG, Problem::new(Exit::Usage, message), None)
+    Failed(files::WRONG_CONFIG, Problem::usage(message), None)
 }
 
 pub(crate) fn run(options: &Run) -> ExitCode {
@@ -58,7 +59,7 @@ pub(crate) fn run(options: &Run) -> ExitCode {
     let served = serve(options);
     log::flush();
     match served {
-        Ok(()) => ExitCode::from(Exit::Done.code()),
+        Ok(()) => Exit::Done.into(),
         Err(Failed(code, problem, first)) => options.voice.failed(code, &problem, first.as_deref()),
     }
 }
@@ -222,10 +223,6 @@ fn error_log(log: &config::Log) -> Option<Error> {
     can_append(path).err().map(|error| unopened(log, &error))
 }
 
-fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
 /// Reads the files of the configuration.
 fn sources(options: &Run) -> Result<Vec<files::Source>, Failed> {
     let missing = |missing: files::Missing| {
@@ -257,14 +254,6 @@ fn dump(sources: &[files::Source], voice: Voice) -> Result<(), Failed> {
             Err(useless(problems.len(), problems.first().map(speech::where_and_what)))
         }
     }
-}
-
-fn texts(sources: &[files::Source]) -> Vec<File<'_>> {
-    let files = sources.iter().map(|source| File {
-        name: &source.name,
-        text: &source.text,
-    });
-    files.collect()
 }
 
 /// Prints what is wrong with a configuration, and gives it if nothing is.
@@ -347,7 +336,7 @@ fn exposed(sources: &[files::Source], loaded: &Loaded, parts: &Parts, options: &
 fn useless(errors: usize, first: Option<String>) -> Failed {
     let plural = if errors == 1 { "" } else { "s" };
     let text = format!("the configuration has {errors} error{plural}; nothing was started");
-    Failed(files::WRONG_CONFIG, Problem::new(Exit::Usage, text), first)
+    Failed(files::WRONG_CONFIG, Problem::usage(text), first)
 }
 
 /// Lets relative paths of certificates start from `folder`.

@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::io;
-use std::path::{Path, PathBuf};
 
 use sealway_lab::report::json::ReadError;
 use sealway_lab::store::{self, FindError, ImportError, Kept, Parcel, StoreError};
@@ -26,8 +25,7 @@ pub(crate) fn runs(options: &Runs) -> Result<Exit, Problem> {
     let all = kept.len();
     kept.truncate(options.limit as usize);
     if options.json {
-        let value = serde_json::to_value(&kept).map_err(|error| Problem::new(Exit::Internal, error))?;
-        output::print_json(&value)?;
+        output::print_json(&serde_json::to_value(&kept)?)?;
     } else if kept.is_empty() {
         note("no run is kept here");
     } else {
@@ -41,10 +39,7 @@ pub(crate) fn runs(options: &Runs) -> Result<Exit, Problem> {
 
 /// `sealway lab show`.
 pub(crate) fn show(options: &Show) -> Result<Exit, Problem> {
-    let target =
-        |name, path: &Option<PathBuf>| path.as_deref().map(|path: &Path| Target::check(name, path)).transpose();
-    let (json, html) = (target("--json", &options.json)?, target("--html", &options.html)?);
-    output::apart(json.as_ref(), html.as_ref())?;
+    let (json, html) = output::targets(options.json.as_deref(), options.html.as_deref())?;
     let mut library = Library::open(&options.stored)?;
     let found = library.find(&options.run, None, unknown)?;
     let result = library.result(&found)?;
@@ -142,11 +137,11 @@ fn only(library: &mut Library, word: &str) -> Result<Kept, Problem> {
         return Ok(found);
     }
     let what = format!("{word}: only a number, an identifier or a name says which run is to be deleted");
-    Err(Problem::new(Exit::Usage, what).hint(format!("run {} is the one that it means now", found.id)))
+    Err(Problem::usage(what).hint(format!("run {} is the one that it means now", found.id)))
 }
 
 fn unknown(error: FindError) -> Problem {
-    Problem::new(Exit::Usage, error).hint(LIST_THEM)
+    Problem::usage(error).hint(LIST_THEM)
 }
 
 #[cfg(test)]

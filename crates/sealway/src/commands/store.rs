@@ -135,7 +135,7 @@ impl Library {
 
 /// The store, open to be written.
 pub(crate) fn writable(stored: &Stored) -> Result<Store, Problem> {
-    let no_place = || Problem::new(Exit::Usage, "nothing is kept here").hint("name a file with --store");
+    let no_place = || Problem::usage("nothing is kept here").hint("name a file with --store");
     let place = place(stored)?.ok_or_else(no_place)?;
     Store::open(&place, Access::Write).map_err(|error| problem(&error))
 }

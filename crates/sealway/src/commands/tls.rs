@@ -39,12 +39,8 @@ fn cert(options: &TlsCert) -> Result<Exit, Problem> {
         is_authority: options.ca,
         holds: DAY * options.days,
     };
-    let made = Made::new(wanted).map_err(|what| {
-        Problem::new(
-            Exit::Usage,
-            format!("no certificate can be made for these names: {what}"),
-        )
-    })?;
+    let made = Made::new(wanted)
+        .map_err(|what| Problem::usage(format!("no certificate can be made for these names: {what}")))?;
     match &options.file {
         Some(name) => made
             .write(name)
@@ -61,12 +57,11 @@ fn hash(path: &Path) -> Result<Exit, Problem> {
     let mut rows = hashes(&chain);
     let whole = sealway_proxy::chain_digest(chain.iter().map(|one| one.as_ref()));
     rows.push(("Chain SHA256:".to_owned(), STANDARD.encode(whole)));
-    output::print(&aligned(&rows))?;
-    Ok(Exit::Done)
+    output::answer(&aligned(&rows))
 }
 
 fn ping(options: &TlsPing) -> Result<Exit, Problem> {
-    let server = Server::parse(&options.server).map_err(|what| Problem::new(Exit::Usage, what))?;
+    let server = Server::parse(&options.server).map_err(Problem::usage)?;
     let ip = match options.ip {
         Some(ip) => ip,
         None => server.resolve().map_err(|error| {

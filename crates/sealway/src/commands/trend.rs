@@ -9,11 +9,10 @@ use crate::output::{self, Target};
 use crate::problem::{Problem, note};
 
 pub(crate) fn run(options: &Trend) -> Result<Exit, Problem> {
-    let wrong = |error: &dyn std::fmt::Display| Problem::new(Exit::Usage, error);
     let html = output::page_target(options.html.as_deref(), options.json)?;
     let mut library = Library::open(&options.stored)?;
     let since = match &options.since {
-        Some(word) => library.find(word, None, |error| wrong(&error))?.started,
+        Some(word) => library.find(word, None, Problem::usage)?.started,
         None => String::new(),
     };
     let of_branch = |branch: &Option<String>| options.branch.is_none() || *branch == options.branch;
@@ -30,18 +29,17 @@ pub(crate) fn run(options: &Trend) -> Result<Exit, Problem> {
     });
     for run in &kept {
         let result = library.result(run)?;
-        collector.take(run, &result).map_err(|error| wrong(&error))?;
+        collector.take(run, &result).map_err(Problem::usage)?;
     }
-    let trend = collector.finish().map_err(|error| wrong(&error))?;
+    let trend = collector.finish().map_err(Problem::usage)?;
     if let Some(target) = &html {
         output::write_page(target, &trend.page())?;
     }
     let judged = options.fail_on.map(|bound| trend.slower(bound));
     if options.json {
-        let failed = |error| Problem::new(Exit::Internal, error);
-        let mut value = serde_json::to_value(&trend).map_err(failed)?;
         let slower = judged.and_then(|judged| judged.ok().flatten());
-        value["slower"] = serde_json::to_value(slower).map_err(failed)?;
+        let mut value = serde_json::to_value(&trend)?;
+        value["slower"] = serde_json::to_value(slower)?;
         output::print_json(&value)?;
     } else if html != Some(Target::Stdout) {
         output::print(&trend.render())?;

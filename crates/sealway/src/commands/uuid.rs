@@ -10,13 +10,12 @@ use crate::problem::Problem;
 pub(crate) fn run(options: &Uuid) -> Result<Exit, Problem> {
     let id = match options.text.as_ref().or(options.input.as_ref()) {
         Some(text) => UserId::parse(text).map_err(|e| {
-            Problem::new(Exit::Usage, format!("no id can be made from {text:?}: {e}"))
+            Problem::usage(format!("no id can be made from {text:?}: {e}"))
                 .hint("give a text of 1 to 30 bytes, the 32 hexadecimal digits of an id, or nothing for a random one")
         })?,
         None => random()?,
     };
-    output::print(&format!("{id}\n"))?;
-    Ok(Exit::Done)
+    output::answer(&format!("{id}\n"))
 }
 
 /// One that nobody has.

@@ -6,6 +6,5 @@ use crate::output;
 use crate::problem::Problem;
 
 pub(crate) fn run() -> Result<Exit, Problem> {
-    output::print(&format!("sealway {}\n", args::version()))?;
-    Ok(Exit::Done)
+    output::answer(&format!("sealway {}\n", args::version()))
 }

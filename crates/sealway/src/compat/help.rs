@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::exit::Exit;
-use crate::problem::note;
 
 /// The commands, what follows them, and what they do.
 const COMMANDS: [(&str, &str, &str); 14] = [
@@ -81,11 +80,9 @@ pub(super) fn answer(words: &[OsString]) -> ExitCode {
         _ if matches!(topic.as_str(), "" | "tls") => super::print(&overview()),
         Some((name, _, about)) => super::print(&format!("{}\n\n{about}.\n", usage(name))),
         None => {
-            note(format_args!(
-                "xray help {}: unknown help topic. Run 'xray help'.",
-                topic.escape_debug()
-            ));
-            ExitCode::from(Exit::Usage.code())
+            let topic = topic.escape_debug();
+            let why = format!("xray help {topic}: unknown help topic. Run 'xray help'.");
+            super::refused(Exit::Usage, why)
         }
     }
 }

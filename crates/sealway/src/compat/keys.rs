@@ -42,9 +42,9 @@ fn id(text: Option<Zeroizing<String>>) -> Result<UserId, Problem> {
     match text {
         Some(text) if text.len() > 30 => {
             let what = "Input must be within 30 bytes.";
-            Err(Problem::new(crate::exit::Exit::Usage, what))
+            Err(Problem::usage(what))
         }
-        Some(text) => UserId::parse(&text).map_err(|error| Problem::new(crate::exit::Exit::Usage, error)),
+        Some(text) => UserId::parse(&text).map_err(Problem::usage),
         None => uuid::random(),
     }
 }

@@ -6,20 +6,16 @@ use std::process::ExitCode;
 use sealway_v2ray::text::escape;
 
 use super::flags::Flags;
-use super::print;
+use super::{print, refused};
 use crate::commands::tls::certificate::{aligned, digest, shown};
 use crate::commands::tls::ping::{Seen, Server, Unseen};
 use crate::commands::tls::{group, is_hybrid, version};
 use crate::exit::Exit;
-use crate::problem::note;
 
 pub(super) fn run(flags: &Flags) -> ExitCode {
     match ping(flags) {
-        Ok(()) => ExitCode::from(Exit::Done.code()),
-        Err(text) => {
-            note(text);
-            ExitCode::from(Exit::Internal.code())
-        }
+        Ok(()) => Exit::Done.into(),
+        Err(text) => refused(Exit::Internal, text),
     }
 }
 

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use super::flags::{Flags, Takes, length};
 use super::{ech, ping};
-use super::{help, print, with};
+use super::{help, print, refused, with};
 use crate::commands::keys::given_or_new;
 use crate::commands::tls::certificate::{self, aligned, hashes};
 use crate::commands::tls::make::{Made, Wanted};
@@ -39,10 +39,7 @@ pub(super) fn run(words: &[OsString]) -> ExitCode {
             ];
             with("tls cert", &KNOWN, rest, |flags| match cert(flags) {
                 Ok(text) => print(&text),
-                Err(text) => {
-                    note(text);
-                    ExitCode::from(Exit::Internal.code())
-                }
+                Err(text) => refused(Exit::Internal, text),
             })
         }
         Some("hash") => with("tls hash", &[("cert", Takes::Value)], rest, |flags| told(hash(flags))),
@@ -63,13 +60,9 @@ pub(super) fn run(words: &[OsString]) -> ExitCode {
                     "'xray tls hash' prints the hash of each certificate, and 'sealway tls hash' that of the chain as well.",
                 );
             }
-            note("Run 'xray help tls' for usage.");
-            ExitCode::from(Exit::Usage.code())
+            refused(Exit::Usage, "Run 'xray help tls' for usage.")
         }
-        None => {
-            note(help::overview());
-            ExitCode::from(Exit::Usage.code())
-        }
+        None => refused(Exit::Usage, help::overview()),
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) fn run(bench: &Bip324Bench) -> Result<Exit, Problem> {
     let pin = bench.pin.as_ref().map(Places::find).transpose();
     let pin = pin.map_err(|error| match error {
         PinError::Unknown(_) => Problem::new(Exit::Internal, error),
-        _ => Problem::new(Exit::Usage, format!("--pin: {error}")),
+        _ => Problem::usage(format!("--pin: {error}")),
     })?;
     if let Some(places) = &pin {
         note(places);

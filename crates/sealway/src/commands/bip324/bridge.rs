@@ -51,7 +51,7 @@ fn decoys(options: &Bridge) -> Result<Option<Decoys>, Problem> {
     let (min, max) = (*options.decoy_size.start(), *options.decoy_size.end());
     let policy = DecoyPolicy::new(options.decoys.unwrap_or(0), min, max);
     Ok(Some(Decoys {
-        policy: policy.map_err(|error| Problem::new(Exit::Usage, error))?,
+        policy: policy.map_err(Problem::usage)?,
         cover: options.cover,
     }))
 }

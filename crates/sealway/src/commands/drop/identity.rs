@@ -19,9 +19,8 @@ pub(crate) fn run(options: &Identity) -> Result<Exit, Problem> {
         }
         return Ok(Exit::Done);
     };
-    let dir = config_dir().ok_or_else(|| {
-        Problem::new(Exit::Usage, "there is no folder to keep keys in").hint("set SEALWAY_CONFIG_DIR or HOME")
-    })?;
+    let dir = config_dir()
+        .ok_or_else(|| Problem::usage("there is no folder to keep keys in").hint("set SEALWAY_CONFIG_DIR or HOME"))?;
     let known = KnownPeers::at(&dir);
     match command {
         IdentityCommand::List => {
@@ -32,8 +31,7 @@ pub(crate) fn run(options: &Identity) -> Result<Exit, Problem> {
         }
         IdentityCommand::Remember { name, key } => {
             let key: PublicKey = key.parse().map_err(|error| {
-                Problem::new(Exit::Usage, format!("{key}: {error}"))
-                    .hint("`sealway identity` at the other end shows its key")
+                Problem::usage(format!("{key}: {error}")).hint("`sealway identity` at the other end shows its key")
             })?;
             let today = jiff::Zoned::now().date().to_string();
             known.remember(name, key, &today)?;
@@ -41,8 +39,9 @@ pub(crate) fn run(options: &Identity) -> Result<Exit, Problem> {
         }
         IdentityCommand::Forget { name } => match known.forget(name)? {
             true => Ok(Exit::Done),
-            false => Err(Problem::new(Exit::Usage, format!("no key is known as {name}"))
-                .hint("`sealway identity list` shows them")),
+            false => {
+                Err(Problem::usage(format!("no key is known as {name}")).hint("`sealway identity list` shows them"))
+            }
         },
     }
 }

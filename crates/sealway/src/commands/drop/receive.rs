@@ -144,7 +144,7 @@ pub(super) fn make(folder: &Path, wanted: bool, asks: bool, cancel: &Cancel) -> 
         code.is_none() && asks && asking::yes(&question, cancel)?
     };
     if !wanted {
-        let problem = Problem::new(Exit::Usage, format!("cannot receive into {shown}: it is not there"));
+        let problem = Problem::usage(format!("cannot receive into {shown}: it is not there"));
         return Err(problem.hint(code.as_deref().unwrap_or("--create makes it")));
     }
     std::fs::create_dir_all(folder)

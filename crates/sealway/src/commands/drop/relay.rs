@@ -12,8 +12,7 @@ use crate::signals::take_every_descriptor;
 
 pub(crate) fn run(options: &Relay) -> Result<Exit, Problem> {
     let wrong = |error: &dyn std::fmt::Display| {
-        Problem::new(Exit::Usage, format!("--listen {}: {error}", options.listen))
-            .hint("give HOST:PORT, such as [::]:26600")
+        Problem::usage(format!("--listen {}: {error}", options.listen)).hint("give HOST:PORT, such as [::]:26600")
     };
     let found = address::resolve(&options.listen).map_err(|error| wrong(&error))?;
     let address = found.into_iter().next();

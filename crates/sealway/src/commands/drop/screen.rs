@@ -4,8 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use indicatif::ProgressBar;
 
-/// Columns where nobody says how many there are.
-const COLUMNS: usize = 80;
+use crate::output;
 
 /// What is drawn at the moment. There is one terminal.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
@@ -27,9 +26,5 @@ pub(super) fn suspend<T>(what: impl FnOnce() -> T) -> T {
 
 /// Columns of the terminal that people read.
 pub(super) fn columns() -> usize {
-    let size = rustix::termios::tcgetwinsize(std::io::stderr());
-    match size {
-        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
-        _ => COLUMNS,
-    }
+    output::size(&std::io::stderr()).0
 }

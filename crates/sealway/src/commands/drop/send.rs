@@ -27,8 +27,7 @@ pub(crate) fn run(options: &Send) -> Result<Exit, Problem> {
     let (paths, scan) = found(options, events, &cancel)?;
     if options.link.via != ViaWord::Records {
         let ([path], false) = (options.paths.as_slice(), is_stdin(options)) else {
-            return Err(Problem::new(
-                Exit::Usage,
+            return Err(Problem::usage(
                 "one file at a time goes through gRPC, and not standard input",
             ));
         };
@@ -88,10 +87,11 @@ pub(super) fn found(options: &Send, events: Events, cancel: &Cancel) -> Result<(
 }
 
 fn look(options: &Send, cancel: &Cancel) -> Result<(Vec<PathBuf>, Scan), Problem> {
-    let usage = |text: &str| Problem::new(Exit::Usage, text);
     if !is_stdin(options) {
         if options.name.is_some() {
-            return Err(usage("--name says what standard input is called").hint("give - in place of the paths"));
+            return Err(
+                Problem::usage("--name says what standard input is called").hint("give - in place of the paths")
+            );
         }
         let mut scan = ScanOptions::default();
         scan.follow_top = options.follow;
@@ -104,7 +104,7 @@ fn look(options: &Send, cancel: &Cancel) -> Result<(Vec<PathBuf>, Scan), Problem
         return Ok((options.paths.clone(), found));
     }
     if options.paths.len() > 1 {
-        return Err(usage("standard input (-) is sent alone").hint("a file that is called - is ./-"));
+        return Err(Problem::usage("standard input (-) is sent alone").hint("a file that is called - is ./-"));
     }
     let name = options.name.as_deref().unwrap_or("stdin".as_ref());
     if std::io::stdin().is_terminal() {

@@ -45,10 +45,6 @@ pub(super) struct Prepared {
     pub(super) announced: Option<Announced>,
 }
 
-fn usage(text: impl std::fmt::Display) -> Problem {
-    Problem::new(Exit::Usage, text)
-}
-
 /// A variable that is not empty. One of spaces alone is kept: as a relay it is an error, not a wish for none.
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
@@ -187,7 +183,7 @@ fn known(identity: &Identity, end: End) -> Result<Meeting, Problem> {
         return Err(Refused::RelayNeedsProof.into());
     };
     let &[peer] = peers.as_slice() else {
-        let problem = usage("--peer: at a relay this end can wait for one key only");
+        let problem = Problem::usage("--peer: at a relay this end can wait for one key only");
         return Err(problem.hint("name one, or start the command once for each"));
     };
     let (own, first) = (identity::Identity::with_secret(own), end.is_first());
@@ -229,7 +225,7 @@ fn both_say(link: &DropLink, code: bool) -> Vec<&'static str> {
 fn resolve(address: &str) -> Result<Vec<SocketAddr>, Problem> {
     address::resolve(address).map_err(|error| match error {
         AddressError::Lookup(error) => Problem::new(Exit::Remote, format!("cannot look up {address}: {error}")),
-        error => usage(format!("{address}: {error}"))
+        error => Problem::usage(format!("{address}: {error}"))
             .hint("give HOST:PORT, such as 192.168.1.5:4000, [::1]:4000 or [fe80::1%eth0]:4000"),
     })
 }
@@ -238,7 +234,7 @@ fn offer(link: &DropLink) -> Result<Offer, Problem> {
     let cpu = Cpu::get();
     match link.suite.as_slice() {
         [] => Ok(Offer::of(cpu)),
-        some => Offer::new(some, cpu.has_aes_gcm()).map_err(|error| usage(format!("--suite: {error}"))),
+        some => Offer::new(some, cpu.has_aes_gcm()).map_err(|error| Problem::usage(format!("--suite: {error}"))),
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn share(options: &Share) -> Result<Exit, Problem> {
         return super::web::share(options);
     }
     let [folder] = options.paths.as_slice() else {
-        let problem = Problem::new(Exit::Usage, "one folder is shared at a time");
+        let problem = Problem::usage("one folder is shared at a time");
         return Err(problem.hint("with --http several are, and files too; `sealway send` sends them"));
     };
     let mut sharing = sharing(
@@ -69,19 +69,17 @@ pub(crate) fn pair(options: &Pair) -> Result<Exit, Problem> {
 /// Takes in what may be changed.
 fn allow(sharing: &mut Options, what: Option<Direction>, limits: &Changing) -> Result<(), Problem> {
     let Some(what) = what else { return Ok(()) };
-    let wrong = |text: &str| Problem::new(Exit::Usage, text.to_owned());
     let (share, mount) = (what != Direction::Mount, what != Direction::Share);
     if share && sharing.share.is_none() {
-        return Err(wrong("--writable: no folder of this end is shared").hint("--share DIR shares one"));
+        return Err(Problem::usage("--writable: no folder of this end is shared").hint("--share DIR shares one"));
     }
     if mount && sharing.mount.is_none() {
-        return Err(
-            wrong("--writable: nothing is mounted here").hint("--mount MOUNTPOINT mounts the folder of the other end")
-        );
+        return Err(Problem::usage("--writable: nothing is mounted here")
+            .hint("--mount MOUNTPOINT mounts the folder of the other end"));
     }
     if mount && sharing.mounting.cache.is_some() {
         let hint = "leave out --cache, or mount read-only";
-        return Err(wrong("--cache keeps no copies of what can be changed here").hint(hint));
+        return Err(Problem::usage("--cache keeps no copies of what can be changed here").hint(hint));
     }
     if share {
         sharing.writable = Some(sharing::Writable {
@@ -134,7 +132,7 @@ fn apart(shared: &Path, mounted: &Path) -> Result<(), Problem> {
             Ok(parent.canonicalize()?.join(name))
         })
     };
-    let wrong = |why: std::io::Error| Problem::new(Exit::Usage, format!("{}: {why}", mounted.display()));
+    let wrong = |why: std::io::Error| Problem::usage(format!("{}: {why}", mounted.display()));
     let (inner, outer) = (real(mounted).map_err(wrong)?, real(shared).map_err(wrong)?);
     if !inner.starts_with(&outer) && !outer.starts_with(&inner) {
         return Ok(());
@@ -144,7 +142,7 @@ fn apart(shared: &Path, mounted: &Path) -> Result<(), Problem> {
         shared.display(),
         mounted.display()
     );
-    Err(Problem::new(Exit::Usage, what).hint("mount beside the folder, not in it"))
+    Err(Problem::usage(what).hint("mount beside the folder, not in it"))
 }
 
 fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
@@ -152,7 +150,7 @@ fn run(sharing: &Options, link: &DropLink, end: End) -> Result<Exit, Problem> {
     // Before anybody is asked to come: the folders must be there.
     for (folder, mounted) in [(&sharing.share, false), (&sharing.mount, true)] {
         let Some(folder) = folder else { continue };
-        let wrong = |why: &dyn std::fmt::Display| Problem::new(Exit::Usage, format!("{}{why}", folder.display()));
+        let wrong = |why: &dyn std::fmt::Display| Problem::usage(format!("{}{why}", folder.display()));
         match std::fs::metadata(folder) {
             Ok(found) if found.is_dir() => {
                 if mounted && !sharing.mounting.allow_nonempty && holds_something(folder) {

@@ -78,7 +78,7 @@ fn run(web: &Web, guard: &Guard, link: &DropLink, what: What) -> Result<Exit, Pr
     let addresses = match &link.listen {
         None => vec![(Ipv6Addr::UNSPECIFIED, 0).into(), (Ipv4Addr::UNSPECIFIED, 0).into()],
         Some(text) => address::resolve(text).map_err(|error| {
-            Problem::new(Exit::Usage, format!("--listen {text}: {error}")).hint("give HOST:PORT, such as [::]:8443")
+            Problem::usage(format!("--listen {text}: {error}")).hint("give HOST:PORT, such as [::]:8443")
         })?,
     };
     let pin = pin(guard)?.map(|(pin, _)| pin);
@@ -108,7 +108,7 @@ fn run(web: &Web, guard: &Guard, link: &DropLink, what: What) -> Result<Exit, Pr
         }
     }
     let Some((server, shown)) = bound else {
-        let error = failed.map_or_else(|| Problem::new(Exit::Usage, "the name has no address"), Problem::from);
+        let error = failed.map_or_else(|| Problem::usage("the name has no address"), Problem::from);
         return Err(error);
     };
     let links = server.links();

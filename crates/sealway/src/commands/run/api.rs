@@ -5,7 +5,7 @@ use sealway_proxy::Error;
 use sealway_proxy::settings::{Certificate, Listen, Pem, ServerTls};
 use sealway_v2ray::config::{ApiTls, Config};
 
-use super::{environment, files};
+use super::files::{self, environment};
 
 /// The API that a configuration asks for.
 pub(super) fn of(config: &Config) -> Option<Api> {

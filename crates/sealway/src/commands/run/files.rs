@@ -5,10 +5,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sealway_v2ray::config::{Problem, Severity};
+use sealway_v2ray::config::{Config, File, Options, Problem, Severity, load};
 
 use super::remote::{self, Remote};
-use crate::problem::note;
+use crate::problem::{self, note};
 
 /// What service managers are told not to start again after.
 pub(crate) const WRONG_CONFIG: u8 = 23;
@@ -167,6 +167,42 @@ pub(crate) fn read(file: &Path) -> Result<Source, Missing> {
         Ok(text) => Ok(Source { name, text }),
         Err(error) => Err(Missing::Unreadable { name, error }),
     }
+}
+
+impl From<Missing> for problem::Problem {
+    fn from(missing: Missing) -> Self {
+        problem::Problem::usage(&missing).hint(missing.hint())
+    }
+}
+
+/// A variable of the environment.
+pub(crate) fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// As the configuration is parsed.
+pub(crate) fn texts(sources: &[Source]) -> Vec<File<'_>> {
+    let files = sources.iter().map(|Source { name, text }| File { name, text });
+    files.collect()
+}
+
+/// The configuration for a command that only looks at it; prints what is wrong with it. `None`: it cannot be used.
+pub(crate) fn parse(sources: &[Source]) -> Option<Config> {
+    let how = Options {
+        strict: false,
+        env: &environment,
+    };
+    let loaded = load(&texts(sources), &how);
+    problems(&loaded.problems);
+    loaded.config
+}
+
+/// Reads these files, or those that are taken where none is named, for such a command.
+pub(crate) fn look(named: &[PathBuf]) -> Result<(Vec<Source>, Option<Config>), problem::Problem> {
+    let named = names(named, None, &environment)?;
+    let sources = named.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
+    let config = parse(&sources);
+    Ok((sources, config))
 }
 
 /// Whether a configuration came from another machine as everyone on the way could read and change it.

@@ -60,8 +60,7 @@ pub(super) fn list(as_json: bool, scans: bool) -> Result<Exit, Problem> {
             json!({"alias": one.name, "fingerprint": one.fingerprint.to_string(), "protocol": one.protocol.name(),
                 "addresses": [one.host], "remembered": one.name, "present": false})
         }));
-        output::print(&format!("{}\n", serde_json::Value::Array(all)))?;
-        return Ok(Exit::Done);
+        return output::answer(&format!("{}\n", serde_json::Value::Array(all)));
     }
     for device in &devices {
         let address = device.addresses.first().map(ToString::to_string).unwrap_or_default();
@@ -93,7 +92,7 @@ pub(super) fn list(as_json: bool, scans: bool) -> Result<Exit, Problem> {
 pub(super) fn remember(device: &str, name: Option<&str>) -> Result<Exit, Problem> {
     let (favourites, known) = remembered()?;
     let Some(favourites) = favourites else {
-        let problem = Problem::new(Exit::Usage, "there is no folder to remember devices in");
+        let problem = Problem::usage("there is no folder to remember devices in");
         return Err(problem.hint("set SEALWAY_CONFIG_DIR or HOME"));
     };
     let cancel = stop_on_signal()?;
@@ -119,8 +118,7 @@ pub(super) fn remember(device: &str, name: Option<&str>) -> Result<Exit, Problem
         protocol: found.place.protocol,
         since: jiff::Zoned::now().date().to_string(),
     })?;
-    output::print(&format!("{shown}  {}\n", fingerprint.short()))?;
-    Ok(Exit::Done)
+    output::answer(&format!("{shown}  {}\n", fingerprint.short()))
 }
 
 pub(super) fn forget(name: &str) -> Result<Exit, Problem> {
@@ -130,9 +128,6 @@ pub(super) fn forget(name: &str) -> Result<Exit, Problem> {
     {
         return Ok(Exit::Done);
     }
-    let problem = Problem::new(
-        Exit::Usage,
-        format!("no device is remembered as {}", Escaped(name.as_bytes())),
-    );
+    let problem = Problem::usage(format!("no device is remembered as {}", Escaped(name.as_bytes())));
     Err(problem.hint("`sealway localsend devices` shows them"))
 }
