@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::NAME;
 use crate::format::{count, sig3_or, size, times};
-use crate::lens::rank::speed;
+use crate::lens::rank::{rankable, speed};
 use crate::lens::{
     Axis, Family, Headline, Layout, Lens, OURS, Parameter, Part, Place, Plot, Scope, Shown, list, operation, words,
 };
@@ -21,8 +21,17 @@ const TAIL: Shown = Shown::new(
     "us",
     "99th percentile, where a window had 1,000 batches",
 );
-static SWEPT: [Shown; 4] = [RATE, MEDIAN, TAIL, Shown::ENERGY_PER_OP];
-static ONE: [Shown; 2] = [RATE, Shown::ENERGY_PER_OP];
+const LINK_RATE: Shown =
+    Shown::new("link_rate", 1e-9, "GB/s", "GB/s across the link, the busier way").called("rate of the link");
+const COPY_SHARE: Shown = Shown::new(
+    "copy_share",
+    100.0,
+    "%",
+    "copies, % of the device's time without overlap",
+)
+.called("share of copies");
+static SWEPT: [Shown; 6] = [RATE, MEDIAN, TAIL, LINK_RATE, COPY_SHARE, Shown::ENERGY_PER_OP];
+static ONE: [Shown; 4] = [RATE, LINK_RATE, COPY_SHARE, Shown::ENERGY_PER_OP];
 
 pub(super) static LENS: Lens = Lens {
     about: "Ciphers",
@@ -38,13 +47,16 @@ pub(super) static LENS: Lens = Lens {
         Parameter::number("streams", 1, "on a GPU: batches under way at once"),
         Parameter::percent("decoys", "of a hundred packets, those that carry nothing"),
     ],
-    figures: &[RATE, Shown::ENERGY_PER_OP],
+    figures: &ONE,
     colours: &super::PEERS,
     case,
     place,
     intro,
     finding,
-    findings: |scope| [lanes(scope), link(scope)].into_iter().flatten().collect(),
+    findings: |scope| {
+        let said = [lanes(scope), link(scope), copies(scope), calls(scope)];
+        said.into_iter().flatten().collect()
+    },
     headline,
     parts: &[Part {
         id: "packets-section",
@@ -288,6 +300,43 @@ fn link(scope: &Scope<'_>) -> Option<String> {
         })
         .collect();
     (!figures.is_empty()).then(|| format!("The link by itself, copies of 4 MiB: {}.", list(&figures)))
+}
+
+/// What the link carries and copies take where packets in pinned memory go fastest; `None` where that was not measured.
+fn copies(scope: &Scope<'_>) -> Option<String> {
+    let row = fastest(scope, |row| row.case.text("mode") == Some("pinned"))?;
+    let figure = |shown: &Shown| Some(shown.number(scope.row(&row.case, &row.subject, shown.metric)?, "?"));
+    Some(format!(
+        "Packets in pinned memory go fastest at {} million a second ({}): the link then carries {} GB/s on its busier way, and copies \
+         would take {} % of the device's time if they did not overlap.",
+        RATE.number(row, "inf"),
+        case(&row.case),
+        figure(&LINK_RATE)?,
+        figure(&COPY_SHARE)?
+    ))
+}
+
+/// Whole calls of a GPU beside the processor, each at its best; `None` where not both were measured.
+fn calls(scope: &Scope<'_>) -> Option<String> {
+    let best = |on_gpu: bool| {
+        fastest(scope, |row| {
+            row.case.text("mode") == Some("call") && row.subject.contains(":gpu") == on_gpu
+        })
+    };
+    let (gpu, processor) = (best(true)?, best(false)?);
+    let told = |row: &ResultRow| format!("{} million a second by {}", RATE.number(row, "inf"), row.subject);
+    Some(format!(
+        "Whole calls, each at its best: {}, {}.",
+        told(gpu),
+        told(processor)
+    ))
+}
+
+/// The row with the highest rate, of those that may be ranked.
+fn fastest<'a>(scope: &Scope<'a>, of: impl Fn(&ResultRow) -> bool) -> Option<&'a ResultRow> {
+    let rows = scope.rows.iter().copied();
+    let rates = rows.filter(|row| row.metric == RATE.metric && rankable(row) && of(row));
+    rates.max_by(|a, b| a.median.get().total_cmp(&b.median.get()))
 }
 
 /// How full the lanes of our engine were; `None` where nothing was counted.

@@ -60,7 +60,7 @@ fn add_gpu(run: &mut RunResult) {
     }
 }
 
-fn run(subject: &str, to: &str) -> RunResult {
+pub(crate) fn run(subject: &str, to: &str) -> RunResult {
     let mut run = crate::common::empty();
     run.complete = true;
     for batch in [1024_usize, 4096] {
@@ -139,7 +139,14 @@ fn modes_have_tables_of_their_own_and_say_which_they_are() {
     for (streams, rate) in [(1_i64, 4e6), (8, 5e6)] {
         let case = resident("pinned", 16_384).with("streams", streams);
         run.results.push(row("packets", &case, "sealway:gpu", rate, None));
+        for (metric, value) in [("link_rate", rate * 1e4), ("copy_share", 0.748)] {
+            let mut besides = row("packets", &case, "sealway:gpu", value, None);
+            besides.metric = metric.into();
+            run.results.push(besides);
+        }
     }
+    let call = resident("call", 65_536);
+    run.results.push(row("packets", &call, "sealway:all", 6e6, None));
     let mut decoyed = resident("kernel", 65_536);
     decoyed = decoyed.with("decoys", 20_i64);
     run.results.push(row("packets", &decoyed, "sealway:gpu", 6e6, None));
@@ -161,19 +168,27 @@ fn modes_have_tables_of_their_own_and_say_which_they_are() {
         "{text}"
     );
     assert!(flat.contains("seal 20 % decoys"), "{text}");
+    for columns in [
+        "GB/s across the link, the busier way seal 1 stream seal 8 streams sealway:gpu 40.0 50.0",
+        "copies, % of the device's time without overlap seal 1 stream seal 8 streams sealway:gpu 74.8 74.8",
+    ] {
+        assert!(flat.contains(columns), "{columns}: {text}");
+    }
     assert!(flat.contains("copies of 4 MiB: 93.0 GB/s both ways together"), "{text}");
     assert!(!flat.contains("65536 65536"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 
     let page = crate::page_of(&run);
-    for words in [
-        "kernels alone",
-        "whole calls",
-        "pinned memory",
-        "20 % decoys",
-        "copies of 4 MiB: 93.0 GB/s",
-    ] {
+    for words in ["kernels alone", "whole calls", "pinned memory", "20 % decoys"] {
         assert!(page.contains(words), "{words}");
+    }
+    for words in [
+        "copies of 4 MiB: 93.0 GB/s",
+        "Packets in pinned memory go fastest at 5.00 million a second",
+        "the link then carries 50.0 GB/s on its busier way, and copies would take 74.8 % of the device",
+        "Whole calls, each at its best: 1.00 million a second by sealway:gpu, 6.00 million a second by sealway:all.",
+    ] {
+        assert!(flat.contains(words) && page.contains(words), "{words}: {text}");
     }
     let titles = page.matches("class=\"title\"").count();
     assert!(titles >= 2, "{titles}");
