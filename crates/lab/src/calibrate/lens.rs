@@ -2,12 +2,12 @@
 
 use super::{Kind, NAME, iperf3, wrk};
 use crate::format::{list_range, sig3_or, size};
-use crate::lens::rank::rankable;
+use crate::lens::rank::{rankable, speed};
 use crate::lens::{Family, Headline, Lens, OURS, Parameter, Part, Place, Plot, Scope, Shown};
 use crate::result::{Case, Ratio, ResultRow, RunResult};
 
 const INTRO: &str = "The generators that put load on the paths of transports, requests and flows, beside programs that others know. \
-                     Both ends share this machine, each with a CPU of its own if there are two. In tables a ratio above 1 is better; sentences have ours over theirs.";
+                     Both ends share this machine, each with a CPU of its own if there are two. A ratio above 1 is better.";
 
 const UNOPTIMISED: &str = "This is a debugging build, in which our generators are several times as slow: repeat the run with one built \
                            with optimisation.";
@@ -92,7 +92,7 @@ fn words(case: &Case) -> Words {
         does: "Our stream generator moves",
         peer: iperf3::NAME,
         metrics: [RATE, COST],
-        each: ("byte", "s/GB", 1.0),
+        each: ("bytes", "s/GB", 1.0),
         behind: "transports",
         wanted: Some(5.0),
     };
@@ -101,7 +101,7 @@ fn words(case: &Case) -> Words {
         does: "Where nothing else limits, our request generator reaches",
         peer: wrk::NAME,
         metrics: ["rate", "cpu_per_op"],
-        each: ("request", "us", US),
+        each: ("requests", "us", US),
         behind: "requests and flows",
         wanted: None,
     };
@@ -163,12 +163,12 @@ fn finding(scope: &Scope<'_>, family: &Family<'_>) -> Option<String> {
         list_range(found.low.get(), found.high.get()),
         found.to
     );
-    if let Some((row, cost)) = cost.and_then(|row| Some((row, ratio(row)?))) {
+    if let Some((row, cost)) = cost.and_then(|row| Some((row, speed(row)?))) {
         let (what, unit, scale) = words.each;
         let spent = |row: &ResultRow| sig3_or(row.median.get() * scale, "?");
         text.push_str(&format!(
-            " at {} of its CPU time for each {what}",
-            sig3_or(cost.estimate.get(), "?")
+            ", and {} of its {what} for the same CPU time",
+            sig3_or(cost.estimate, "?")
         ));
         if let Some(theirs) = family.row(words.peer, words.metrics[1]) {
             text.push_str(&format!(" ({} beside {} {unit})", spent(row), spent(theirs)));

@@ -129,9 +129,12 @@ fn the_first_screen_says_by_how_much_and_what_it_means() {
     theirs.median = Num(0.25);
     let mut ours = row(Kind::Stream, "cpu_per_gb", "iperf3", [0.9, 0.97, 1.0]);
     ours.median = Num(0.2425);
+    ours.better = "lower".to_owned();
+    let mut request = row(Kind::Requests, "cpu_per_op", "wrk", [0.7, 0.8, 0.9]);
+    request.better = "lower".to_owned();
     let (answer, detail) = said(vec![
         row(Kind::Requests, "rate", "wrk", [1.1, 1.2, 1.3]),
-        row(Kind::Requests, "cpu_per_op", "wrk", [0.7, 0.8, 0.9]),
+        request,
         row(Kind::Bound, "rate", "wrk", [0.99, 1.0, 1.01]),
         row(Kind::Stream, "throughput", "iperf3", [0.98, 1.02, 1.05]),
         ours,
@@ -139,11 +142,12 @@ fn the_first_screen_says_by_how_much_and_what_it_means() {
     ]);
     assert_eq!(
         answer,
-        "Our stream generator moves 1.02 (0.980 to 1.05) of iperf3's rate at 0.970 of its CPU time for each byte (0.242 beside \
+        "Our stream generator moves 1.02 (0.980 to 1.05) of iperf3's rate, and 1.03 of its bytes for the same CPU time (0.242 beside \
          0.250 s/GB). Within the wanted 5 %: the generator does not colour the results of transports."
     );
     for part in [
-        "Where nothing else limits, our request generator reaches 1.20 (1.10 to 1.30) of wrk's rate at 0.800 of its CPU time",
+        "Where nothing else limits, our request generator reaches 1.20 (1.10 to 1.30) of wrk's rate, and 1.25 of its requests for \
+         the same CPU time. A",
         "A request costs it less, so it goes further: it does not limit the results of requests and flows.",
         "Where the server limits, our request generator reaches 1.00 (0.990 to 1.01) of wrk's rate. Within the wanted 10 %",
     ] {

@@ -2,6 +2,7 @@
 
 use super::advice::SCENARIOS;
 use crate::format::times;
+use crate::lens::rank::speed;
 use crate::lens::{Family, Headline, Lens, OURS, Parameter, Place, Scope, Shown};
 use crate::result::{Case, ResultRow};
 use crate::route::{Stack, WHAT_A_STACK_IS};
@@ -80,21 +81,20 @@ pub(crate) const LENS: Lens = Lens {
     ..Lens::PLAIN
 };
 
-/// Our engine against the best peer in a case, by the first of `metrics` that it has: as a share of the peer's figure, not
-/// turned round as in tables, since it stands beside the figure itself.
+/// Our engine against the best peer in a case, by the first of `metrics` that it has; above 1 is better, as in tables.
 pub(crate) fn finding(shown: &[Shown], metrics: &[&str], scope: &Scope<'_>, family: &Family<'_>) -> Option<String> {
     let ours = scope.ours()?;
     let row = metrics.iter().find_map(|metric| family.row(ours, metric))?;
     let shown = shown.iter().find(|shown| shown.metric == row.metric)?;
-    let ratio = row.ratio.as_ref().filter(|ratio| ratio.estimate.get().is_finite())?;
+    let speed = speed(row)?;
     Some(format!(
-        "{}, {}: {} {}, {} that of {}.",
+        "{}, {}: {} {}, {} as good as that of {}.",
         family.short,
         shown.title,
         shown.number(row, ">2s"),
         shown.unit,
-        times(ratio.estimate.get()),
-        ratio.to
+        times(speed.estimate),
+        speed.to
     ))
 }
 

@@ -39,7 +39,7 @@ fn row(workload: &str, case: &Case, subject: &str, (metric, better): (&str, &str
     }
 }
 
-fn run() -> RunResult {
+pub(crate) fn run() -> RunResult {
     let mut run = crate::common::empty();
     run.complete = true;
     let (keep, open, hold) = (case("keep", "closed"), case("keep", "open-80"), case("hold", "idle"));
@@ -102,6 +102,11 @@ fn the_page_answers_with_the_case_that_leads() {
         assert!(page.contains(part), "{part}");
     }
     assert!(!page.contains("id=\"sizes\""), "nothing about single messages");
+    // Less memory is better, and so is a ratio above 1.
+    assert!(
+        page.contains("server KiB: 11.0 KiB, 2.00x as good as that of xray."),
+        "{page}"
+    );
     let mut only = run();
     only.results.retain(|row| row.workload == "flows");
     let answer =
