@@ -14,7 +14,8 @@
 //!
 //! Subjects: our engine and the peers as client and server, and `direct`, the generator straight to the server. Programs
 //! are started anew for every window. Every byte of every request and answer is compared, in and before the window: each
-//! request has a key of its own, of which all bytes of its answer are made.
+//! request has a key of its own, of which all bytes of its answer are made. Before the first window one bit is flipped on the wire
+//! of a stack that seals, as in [`crate::transports`], and a peer that lets it pass is marked in the same way.
 
 use crate::lens::{Lens, Part, Plot};
 use crate::link::Link;

@@ -59,7 +59,8 @@ use crate::workload::routes::{self, DIRECT, Found, mark_generator_bound};
 use crate::workload::rows::{Reference, Scheme};
 use crate::workload::{self, LabError, Peers, Prepared, Request, Workload};
 pub(crate) use bare::{Moved, PIECE as WRITE, bare};
-use cells::{FLIP_AFTER, FORGEABLE, Spec, VERIFIED};
+use cells::{FLIP_AFTER, Spec, VERIFIED};
+pub(crate) use cells::{FORGEABLE, forgeable};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use far::answers;
 pub use far::respond;
@@ -368,7 +369,7 @@ fn mark_bound(rows: &mut [ResultRow]) {
 }
 
 /// Marks every row of a subject that delivered wrong bytes where the stack should have noticed.
-fn mark_forged(rows: &mut [ResultRow]) {
+pub(crate) fn mark_forged(rows: &mut [ResultRow]) {
     let key = |row: &ResultRow| (row.case.canonical(), row.subject.clone());
     let found: Vec<_> = rows.iter().filter(|row| row.metric == FORGEABLE).map(key).collect();
     for row in rows.iter_mut().filter(|row| found.contains(&key(row))) {

@@ -18,7 +18,7 @@ use crate::result::Case;
 use crate::route::{Engine, Route, RouteError, Stack};
 use crate::run::{Cell, CellError, Counted, Timed};
 use crate::stats::latency::Tail;
-use crate::transports::Wire;
+use crate::transports::{FORGEABLE, Wire, forgeable};
 use crate::workload::routes::DIRECT;
 
 /// Share of a window above which the generator's thread, and not the subject, may be what limits it.
@@ -144,6 +144,8 @@ pub(super) struct LoadCell {
     shared: Shared,
     /// The rate of an open loop goes by what it reaches.
     paces: bool,
+    /// A figure of every window of a peer that let pass what was changed on its wire.
+    forged: Option<(&'static str, f64)>,
     /// Windows so far.
     turns: u64,
 }
@@ -178,6 +180,7 @@ impl LoadCell {
             engine: engine.clone(),
             shared: shared.clone(),
             paces,
+            forged: None,
             turns: 0,
         }
     }
@@ -235,6 +238,7 @@ impl LoadCell {
         }
         let mut figures = load_figures(&window, &generator, self.spec.drive);
         figures.extend(route.link_figure());
+        figures.extend(self.forged);
         for (name, time) in &spent {
             figures.push((name, time / window.done as f64));
         }
@@ -281,7 +285,7 @@ impl LoadCell {
         route.check()?;
         // Whoever has given memory back in the meantime holds none for them.
         let each = |before: u64, after: u64| after.saturating_sub(before) as f64 / count as f64;
-        let mut figures: Vec<(&'static str, f64)> = Vec::new();
+        let mut figures: Vec<(&'static str, f64)> = self.forged.into_iter().collect();
         for ((name, before), (_, after)) in before.0.iter().zip(&after.0) {
             figures.push((name, each(*before, *after)));
         }
@@ -316,7 +320,12 @@ impl Timed for LoadCell {
         answered?;
         route.check()?;
         // Whoever goes straight to the sink would be the fastest of all.
-        wire.map_or(Ok(()), |wire| wire.carried(AT_ONCE as u64 * self.spec.script.bytes()))
+        wire.map_or(Ok(()), |wire| wire.carried(AT_ONCE as u64 * self.spec.script.bytes()))?;
+        // Whoever sends as plaintext what it should seal would be as fast.
+        if self.subject != DIRECT && self.spec.stack.authenticated() {
+            self.forged = forgeable(self.spec.stack, &self.engine)?.then_some((FORGEABLE, 1.0));
+        }
+        Ok(())
     }
 
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {

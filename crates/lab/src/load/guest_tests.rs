@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use super::cells::{Drive, LoadCell, Shared, Spec, sets_pace};
 use super::script::Script;
-use super::scripts::{FLOW, HTTP_KEEP};
+use super::scripts::{FLOW, HOLD, HTTP_KEEP};
 use crate::peer::tests::script;
 use crate::route::fakes::{Fault, program};
 use crate::route::{Engine, Guest, Stack};
 use crate::run::{CellError, Timed};
+use crate::transports::FORGEABLE;
 use crate::workload::routes::DIRECT;
 
 /// What `requests` and `flows` put on a route.
@@ -89,6 +90,24 @@ fn a_guest_that_turns_bad_is_found_in_a_window() {
             let found = found_in_a_window(script, fault).to_string();
             assert!(found.starts_with(words), "{script:?} {fault:?}: {found}");
         }
+    }
+}
+
+/// A program that speaks the words of VMess and sends everything as it is.
+#[test]
+fn a_guest_that_sends_plaintext_for_sealed_bytes_is_marked() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(folder.path(), "fork", Fault::None);
+    for (mode, script, drive) in [
+        ("keep", &HTTP_KEEP, Drive::Closed),
+        ("flow", &FLOW, Drive::Closed),
+        ("hold", &HOLD, Drive::Idle),
+    ] {
+        let spec = Spec::new(Stack::VMESS_AES_TCP, mode, script, 4, drive);
+        let mut cell = LoadCell::new(spec, engine.name(), &engine, true, &Shared::default());
+        cell.prepare().unwrap();
+        let counted = cell.window(Duration::ZERO, Duration::from_millis(50)).unwrap();
+        assert!(counted.figures.contains(&(FORGEABLE, 1.0)), "{mode}: {counted:?}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::measure::cpu::Method;
 use crate::result::Case;
+use crate::transports::FORGEABLE;
 use crate::workload::metric::{self, Metric};
 
 const RATE: Metric = metric::RATE.related();
@@ -36,24 +37,26 @@ const CPU_CLIENT: Metric = cpu("cpu_per_op_client");
 const CPU_SERVER: Metric = cpu("cpu_per_op_server");
 const CPU_FRONT: Metric = cpu("cpu_per_op_front");
 const FAILED: Metric = wall("failed", "1");
+const FORGED: Metric = Metric::lower(FORGEABLE, "1");
 
-const REQUESTS_CLOSED: [Metric; 11] = [
-    RATE, P50, P95, P99, P999, MAX, CPU, CPU_CLIENT, CPU_SERVER, CPU_FRONT, FAILED,
+const REQUESTS_CLOSED: [Metric; 12] = [
+    RATE, P50, P95, P99, P999, MAX, CPU, CPU_CLIENT, CPU_SERVER, CPU_FRONT, FAILED, FORGED,
 ];
-const REQUESTS_OPEN: [Metric; 12] = [
-    P99, P50, P95, P999, MAX, SERVICE50, SERVICE99, CPU, CPU_CLIENT, CPU_SERVER, CPU_FRONT, FAILED,
+const REQUESTS_OPEN: [Metric; 13] = [
+    P99, P50, P95, P999, MAX, SERVICE50, SERVICE99, CPU, CPU_CLIENT, CPU_SERVER, CPU_FRONT, FAILED, FORGED,
 ];
-const FLOWS_CLOSED: [Metric; 14] = [
-    RATE, P50, P95, P99, P999, MAX, FIRST50, FIRST95, FIRST99, CPU, CPU_CLIENT, CPU_SERVER, CPU_FRONT, FAILED,
+const FLOWS_CLOSED: [Metric; 15] = [
+    RATE, P50, P95, P99, P999, MAX, FIRST50, FIRST95, FIRST99, CPU, CPU_CLIENT, CPU_SERVER, CPU_FRONT, FAILED, FORGED,
 ];
-const FLOWS_OPEN: [Metric; 13] = [
-    P99, P50, P95, P999, MAX, FIRST50, FIRST95, FIRST99, CPU, CPU_CLIENT, CPU_SERVER, CPU_FRONT, FAILED,
+const FLOWS_OPEN: [Metric; 14] = [
+    P99, P50, P95, P999, MAX, FIRST50, FIRST95, FIRST99, CPU, CPU_CLIENT, CPU_SERVER, CPU_FRONT, FAILED, FORGED,
 ];
-const IDLE: [Metric; 4] = [
+const IDLE: [Metric; 5] = [
     wall("memory_per_connection", "B"),
     wall("memory_per_connection_client", "B"),
     wall("memory_per_connection_front", "B"),
     wall("memory_per_connection_kernel", "B"),
+    FORGED,
 ];
 
 /// Metrics of a case of `requests`.

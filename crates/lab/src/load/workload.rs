@@ -11,6 +11,7 @@ use crate::result::{Case, ResultRow};
 use crate::route::engine::PEERS;
 use crate::route::{Engine, Stack};
 use crate::run::Cell;
+use crate::transports::mark_forged;
 use crate::workload::fit::fit;
 use crate::workload::metric::Metric;
 use crate::workload::routes::{self, DIRECT, Found, mark_generator_bound};
@@ -59,7 +60,7 @@ pub(crate) fn prepare(
         cells,
         scheme: Scheme {
             // Over a link all come close to what the link gives.
-            finish: if request.link.is_some() { mark_nothing } else { mark },
+            finish: if request.link.is_some() { mark_forged } else { mark },
             guests: routes::guests(request),
             ..Scheme::new(name, def, metrics, Reference::BestOr(&PEERS, DIRECT))
         },
@@ -70,9 +71,8 @@ pub(crate) fn prepare(
 
 fn mark(rows: &mut [ResultRow]) {
     mark_generator_bound(rows, "rate", |row| row.case.canonical());
+    mark_forged(rows);
 }
-
-fn mark_nothing(_: &mut [ResultRow]) {}
 
 /// What is spent besides warm-up and windows, on the average of all cells: programs that start, and connections that are opened
 /// before a window and before the first one; over a link also what it takes for connections that are opened some at a time.
@@ -92,7 +92,8 @@ fn overhead(specs: &[Spec], engines: &[Engine], link: Option<Link>) -> Overhead 
         });
         for (start, rate) in through.chain([(Duration::ZERO, STRAIGHT)]) {
             let opening = |count: usize| Duration::from_secs_f64(count as f64 / rate);
-            checks += start + opening(AT_ONCE);
+            // Programs that should seal start once more, for the bit that is flipped on their wire.
+            checks += start * (1 + u32::from(spec.stack.authenticated())) + opening(AT_ONCE);
             visits += VISIT + start + opening(spec.opened()) + over;
         }
     }

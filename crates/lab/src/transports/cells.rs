@@ -25,7 +25,7 @@ pub(super) const FLIP_PAYLOAD: u64 = 4 << 20;
 pub(super) const ATTEMPTS: usize = 3;
 
 /// Figure of a subject that delivered wrong bytes after a bit was flipped on the wire of a stack that should notice.
-pub(super) const FORGEABLE: &str = "forgeable";
+pub(crate) const FORGEABLE: &str = "forgeable";
 
 /// A parameter set.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -72,6 +72,19 @@ pub(super) struct TransportCell {
 pub(super) fn cell(spec: Spec, engine: Option<Engine>, keep: bool, over: Option<Over>) -> Cell {
     let subject = engine.as_ref().map_or(DIRECT, Engine::name).to_owned();
     Cell::new(spec.case(), &subject, TransportCell::new(spec, engine, keep, over))
+}
+
+/// Whether a peer delivers what was changed on the wire of a stack that seals, seen with a stream down.
+///
+/// # Errors
+/// [`CellError`], also where our own engine does.
+pub(crate) fn forgeable(stack: Stack, engine: &Engine) -> Result<bool, CellError> {
+    let spec = Spec {
+        stack,
+        streams: 1,
+        direction: Direction::Down,
+    };
+    TransportCell::new(spec, Some(engine.clone()), false, None).crosses_the_wire()
 }
 
 impl TransportCell {

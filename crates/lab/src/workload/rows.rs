@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::metric::{self, Metric};
 use crate::lens::rank::rankable;
+use crate::measure::WarningCode;
 use crate::measure::cpu::Method;
 use crate::plan::Profile;
 use crate::result::{Case, Num, ResultRow, Window};
@@ -208,6 +209,13 @@ impl Table {
         let guests = || self.scheme.guests.iter().map(String::as_str);
         let best = |names: &[&str]| {
             let mut places: Vec<usize> = names.iter().copied().chain(guests()).filter_map(place).collect();
+            // Who does not do the work of the others is nothing to stand to, whoever else there is.
+            places.retain(|i| {
+                table[*i]
+                    .flags
+                    .iter()
+                    .all(|flag| flag != WarningCode::Unauthenticated.code())
+            });
             // Figures that mean nothing are what others stand to only where there is nothing else.
             if places.iter().any(|i| rankable(&table[*i])) {
                 places.retain(|i| rankable(&table[*i]));

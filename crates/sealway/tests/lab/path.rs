@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use sealway_lab::route::engine::PEERS;
 use sealway_lab::route::{Engine, Route, RouteError, Stack};
 
+use crate::common::program::write_program;
 use crate::common::proxy::echo;
 use crate::common::{self, PATIENCE, PROGRAM, words};
 
@@ -248,6 +249,43 @@ fn transports_are_measured_with_the_cost_of_each_process() {
     assert_eq!((&ours["name"], &ours["kind"]), (&"sealway".into(), &"program".into()));
     let inbound = &ours["config"]["vless-tcp client"]["inbounds"][0];
     assert_eq!(inbound["protocol"], "dokodemo-door");
+}
+
+/// Our own program as a fork that is told to seal and does not.
+#[test]
+fn load_on_a_peer_that_does_not_seal_is_shown_and_never_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let liar = folder.path().join("liar");
+    let text = format!("#!/bin/sh\n[ \"$1\" = run ] && sed -i s/aes-128-gcm/none/ \"$3\"\nexec '{PROGRAM}' \"$@\"\n");
+    write_program(folder.path(), "liar", &text);
+    let ran = common::run(&[
+        "lab",
+        "requests",
+        "--quick",
+        "--peers",
+        "none",
+        "--peer",
+        &format!("liar={}", liar.display()),
+        "--stack",
+        "vmess-aes-128-gcm-tcp",
+        "--budget",
+        "10s",
+        "--json",
+        "-",
+    ]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert!(ran.stderr.contains("liar let one bit pass"), "{}", ran.stderr);
+    let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let rows = result["results"].as_array().unwrap();
+    let of = |subject: &'static str| rows.iter().filter(move |row| row["subject"] == subject);
+    let is_marked = |row: &serde_json::Value| row["flags"].as_array().unwrap().contains(&"unauthenticated".into());
+    assert!(of("liar").count() > 0 && of("liar").all(is_marked), "{}", ran.stdout);
+    assert!(
+        of("sealway").count() > 0 && !of("sealway").any(is_marked),
+        "{}",
+        ran.stdout
+    );
+    assert!(rows.iter().all(|row| row["ratio"]["to"] != "liar"), "{}", ran.stdout);
 }
 
 #[test]

@@ -185,6 +185,28 @@ fn energy_has_rows_where_windows_have_it() {
 }
 
 #[test]
+fn who_does_not_seal_is_never_the_reference() {
+    let scheme = |reference| Scheme {
+        finish: |rows| {
+            let forged = rows.iter_mut().filter(|row| row.subject == "open");
+            forged.for_each(|row| row.flags.push("unauthenticated".to_owned()));
+        },
+        ..Scheme::new("requests", String::new(), |_| &METRICS[..1], reference)
+    };
+    let cells = ["sealway", "open", "direct"].map(|name| Cell::new(Case::new(), name, Still));
+    let mut outcome = Outcome::default();
+    for (cell, rate) in [2000, 3000, 9000].into_iter().enumerate() {
+        rates(&mut outcome, cell, |_| rate);
+    }
+    let rows = |reference| Table::new(&cells, scheme(reference), Profile::Standard).rows(&outcome);
+    let alone = rows(Reference::Best(&["open"]));
+    assert!(alone.iter().all(|row| row.ratio.is_none()), "{alone:?}");
+    let beside = rows(Reference::BestOr(&["open"], "direct"));
+    assert_eq!(named(&beside, "sealway", "rate").ratio.clone().unwrap().to, "direct");
+    assert_eq!(named(&beside, "open", "rate").ratio.clone().unwrap().verdict, "unknown");
+}
+
+#[test]
 fn who_was_late_over_a_link_is_no_reference() {
     let scheme = Scheme::new(
         "requests",
