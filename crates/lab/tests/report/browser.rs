@@ -92,7 +92,7 @@ addEventListener("load", () => {
 });
 "##;
 
-fn browser() -> Option<PathBuf> {
+pub(crate) fn browser() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
     let found = std::env::split_paths(&path)
@@ -114,7 +114,14 @@ fn browser() -> Option<PathBuf> {
 }
 
 /// Runs the browser on a page and returns its output and its log.
-fn browse(browser: &Path, folder: &Path, window: &str, action: &str, page: &Path, fragment: &str) -> (String, String) {
+pub(crate) fn browse(
+    browser: &Path,
+    folder: &Path,
+    window: &str,
+    action: &str,
+    page: &Path,
+    fragment: &str,
+) -> (String, String) {
     let (out, log) = (folder.join("out.txt"), folder.join("log.txt"));
     let mut child = Command::new(browser)
         .args([
@@ -209,15 +216,15 @@ fn seen(dom: &str) -> BTreeMap<String, serde_json::Value> {
     serde_json::from_str(&text).unwrap()
 }
 
-struct Picture {
+pub(crate) struct Picture {
     width: usize,
-    height: usize,
+    pub(crate) height: usize,
     channels: usize,
     bytes: Vec<u8>,
 }
 
 impl Picture {
-    fn read(path: &Path) -> Self {
+    pub(crate) fn read(path: &Path) -> Self {
         let decoder = png::Decoder::new(std::io::BufReader::new(fs::File::open(path).unwrap()));
         let mut reader = decoder.read_info().unwrap();
         let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
@@ -233,7 +240,7 @@ impl Picture {
         }
     }
 
-    fn at(&self, x: usize, y: usize) -> [u8; 3] {
+    pub(crate) fn at(&self, x: usize, y: usize) -> [u8; 3] {
         assert!(
             x < self.width && y < self.height,
             "{x},{y} is outside {}x{}",
@@ -343,7 +350,7 @@ fn the_dark_page_works_and_shows_its_points() {
 }
 
 #[test]
-fn cut_short_and_empty_runs_render_and_narrow_screens_do_not_overflow() {
+fn cut_short_and_empty_runs_render() {
     let Some(browser) = browser() else { return };
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("report.html");
@@ -352,33 +359,6 @@ fn cut_short_and_empty_runs_render_and_narrow_screens_do_not_overflow() {
         let (dom, _) = browse(&browser, folder.path(), WINDOW, "--dump-dom", &page, "");
         assert!(dom.contains("data-script=\"ready\""), "{name}");
     }
-    // A browser window has a least width; a frame has none.
-    fs::write(&page, crate::page_of(&crate::common::sample())).unwrap();
-    let frame = folder.path().join("frame.html");
-    let probe = "<!DOCTYPE html><body style='margin:0'><iframe id=f src='report.html' width=400 height=8000 style='border:0'></iframe>";
-    fs::write(&frame, probe).unwrap();
-    let shot = folder.path().join("shot.png");
-    browse(
-        &browser,
-        folder.path(),
-        "800,8000",
-        &format!("--screenshot={}", shot.display()),
-        &frame,
-        "",
-    );
-    let picture = Picture::read(&shot);
-    let ground = picture.at(2, 2);
-    let spilled = (0..picture.height)
-        .filter(|y| !near(picture.at(398, *y), ground))
-        .count();
-    assert!(
-        spilled < 4,
-        "{spilled} rows of pixels reach the right edge of a 400-pixel screen"
-    );
-    assert!(
-        (0..picture.height).any(|y| near(picture.at(30, y), [0xff, 0xff, 0xff])),
-        "no card was drawn"
-    );
 }
 
 fn tags(page: &str, open: &str) -> usize {

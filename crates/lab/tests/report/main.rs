@@ -9,6 +9,7 @@ mod json;
 mod limits;
 mod live;
 mod load;
+mod narrow;
 mod new_workload;
 mod published;
 mod ranked;

@@ -26,7 +26,7 @@ fn row(subject: &str, (stack, suite): (&str, &str), metric: &str, value: f64, ra
     row
 }
 
-fn sample() -> RunResult {
+pub(crate) fn sample() -> RunResult {
     let mut run = crate::common::empty();
     let mut rows = vec![row("direct", ("direct", "none"), "throughput", 4e9, None)];
     for (stack, suite, factor) in [("vless-tcp", "none", 0.6), ("vless-tcp-tls", "aes-128-gcm", 0.45)] {

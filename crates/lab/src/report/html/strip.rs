@@ -15,7 +15,11 @@ use crate::result::Window;
 use crate::stats::median;
 
 const WIDTH: f64 = 980.0;
+/// Left of the lanes, for names: what their ticks need at least, and what a letter takes.
 const LEFT: f64 = 96.0;
+const LETTER: f64 = 7.5;
+/// Letters of a name at most: no subject that the lab itself knows or takes has more.
+const NAME: usize = 24;
 const RIGHT: f64 = 960.0;
 const TOP: f64 = 34.0;
 const LANE: f64 = 62.0;
@@ -50,7 +54,9 @@ pub(super) fn figure(report: &Report<'_>) -> Option<Markup> {
 
     let lanes = subjects.len() + usize::from(!canary.is_empty());
     let bottom = TOP + LANE * lanes as f64;
-    let x = |t: f64| LEFT + (t / end).clamp(0.0, 1.0) * (RIGHT - LEFT);
+    let longest = subjects.iter().map(|name| name.chars().count().min(NAME)).max();
+    let left = LEFT.max(longest.unwrap_or(0) as f64 * LETTER);
+    let x = |t: f64| left + (t / end).clamp(0.0, 1.0) * (RIGHT - left);
     let up = |off: f64| (off / reach).clamp(-1.0, 1.0) * (LANE / 2.0 - 7.0);
     let shown: Vec<Vec<&Dot<'_>>> = subjects.iter().map(|name| shown(&dots, name)).collect();
     let trace: Vec<(f64, f64)> = canary
@@ -63,9 +69,9 @@ pub(super) fn figure(report: &Report<'_>) -> Option<Markup> {
             (line("gridline", (x(tick), TOP), (x(tick), bottom)))
             (text("tick", (x(tick), bottom + 17.0), Anchor::Middle, &trim(tick)))
         }
-        (text("axis", (f64::midpoint(LEFT, RIGHT), bottom + 36.0), Anchor::Middle, "seconds since the start of the run"))
+        (text("axis", (f64::midpoint(left, RIGHT), bottom + 36.0), Anchor::Middle, "seconds since the start of the run"))
         @for (place, (name, dots)) in subjects.iter().zip(&shown).enumerate() {
-            (lane(place, name, reach))
+            (lane(place, name, left, reach))
             (series(&format!("s{}", report.series(name)), name, &html! {
                 @for dot in dots {
                     @let (class, radius) = if dot.window.marks.is_empty() { ("dot", 2.2) } else { ("dot hollow", 4.0) };
@@ -73,8 +79,8 @@ pub(super) fn figure(report: &Report<'_>) -> Option<Markup> {
                 }
             }))
         }
-        @if !canary.is_empty() { (lane(subjects.len(), "canary", reach)) (path("canary", &trace)) }
-        (line("axisline", (LEFT, bottom), (RIGHT, bottom)))
+        @if !canary.is_empty() { (lane(subjects.len(), "canary", left, reach)) (path("canary", &trace)) }
+        (line("axisline", (left, bottom), (RIGHT, bottom)))
     };
     let title = Frame {
         id: "strip-chart".to_owned(),
@@ -120,21 +126,21 @@ fn middle(lane: usize) -> f64 {
     TOP + LANE * lane as f64 + LANE / 2.0
 }
 
-/// A lane's frame.
-fn lane(lane: usize, name: &str, reach: f64) -> Markup {
+/// A lane's frame, which begins at `left`.
+fn lane(lane: usize, name: &str, left: f64, reach: f64) -> Markup {
     let middle = middle(lane);
     let (top, end, name) = (
         middle - LANE / 2.0,
         middle + LANE / 2.0,
-        name.chars().take(12).collect::<String>(),
+        name.chars().take(NAME).collect::<String>(),
     );
     let reach = trim(reach * 100.0);
     html! {
-        (line("gridline", (LEFT, top), (RIGHT, top)))
-        (line("zero", (LEFT, middle), (RIGHT, middle)))
+        (line("gridline", (left, top), (RIGHT, top)))
+        (line("zero", (left, middle), (RIGHT, middle)))
         (text("row", (0.0, middle + 4.0), Anchor::Start, &name))
-        (text("tick", (LEFT - 6.0, top + 14.0), Anchor::End, &format!("+{reach} %")))
-        (text("tick", (LEFT - 6.0, end - 6.0), Anchor::End, &format!("\u{2212}{reach} %")))
+        (text("tick", (left - 6.0, top + 14.0), Anchor::End, &format!("+{reach} %")))
+        (text("tick", (left - 6.0, end - 6.0), Anchor::End, &format!("\u{2212}{reach} %")))
     }
 }
 
