@@ -1,8 +1,8 @@
-//! A small generator for shuffles and bootstrap draws, so that a recorded seed replays a run on any version.
+//! A small generator for shuffles and draws, so that a recorded seed replays a run on any version.
 
 /// SplitMix64 (Steele, Lea and Flood, 2014): 64 bits of state, period 2^64, the same sequence everywhere and for ever.
 ///
-/// For schedules and resampling only; never for keys, nonces or anything secret.
+/// For schedules and made-up data only; never for keys, nonces or anything secret.
 #[derive(Clone, Debug)]
 pub struct SplitMix64(u64);
 
