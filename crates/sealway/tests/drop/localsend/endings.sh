@@ -2,9 +2,9 @@
 program=$1 peer=$2 work=$3
 . "$(dirname "$0")/peer.sh"
 
-# More than goes over within the moment that a cancel takes.
+# Far more than goes over within the moment that a cancel takes. localsendd reads all of what it sends before it offers it.
 truncate -s 20G "$work/huge"
-truncate -s 2G "$work/large"
+truncate -s 256M "$work/large"
 echo small >"$work/small"
 starts_peer
 
@@ -40,6 +40,7 @@ cmp "$work/small" "$work/theirs/small"
 rm "$work/theirs/small"
 
 # The other end stops sending, and then this end receiving.
+there tc qdisc add dev v1 root tbf rate 300mbit burst 256kb latency 50ms
 for stops in there here; do
     receives
     sends "$work/large" &
@@ -58,6 +59,7 @@ for stops in there here; do
     nothing_here "$stops"
 done
 says remote_cancelled || fail "it was not told: $(control status --json)"
+there tc qdisc delete dev v1 root
 
 # Another certificate under the name of one that is remembered: nothing goes there, and nothing is taken from there.
 "$program" localsend remember peer >/dev/null

@@ -6,6 +6,8 @@ head -c 3000000 /dev/urandom >"$work/files/文件夹/big 🎉.bin"
 echo small >"$work/files/small.txt"
 
 starts_peer
+lists_peer() { "$program" localsend devices --json | grep -q '"alias":"peer"'; }
+wait_for lists_peer
 
 # It keeps the last part of a name alone.
 "$program" send --localsend peer "$work/files" --json >"$work/sent" || fail "send: $(cat "$work/sent" "$work/log")"

@@ -4,14 +4,12 @@
 export SEALWAY_CONFIG_DIR=$work/config LOCALSENDD_SOCKET=$work/socket XDG_STATE_HOME=$work/state XDG_CONFIG_HOME=$work/xdg
 mkdir -p "$work/theirs" "$work/ours" "$work/files"
 
-lists_peer() { "$program" localsend devices --json | grep -q '"alias":"peer"'; }
 # Starts it as $daemon, with a certificate of its own if it has none.
 starts_peer() {
     rm -f "$work/socket"
     nsenter --target "$other" --net "$peer/localsendd" --alias peer --unattended --download-dir "$work/theirs" --socket "$work/socket" 2>>"$work/log" &
     daemon=$!
     wait_for test -S "$work/socket"
-    wait_for lists_peer
 }
 control() { there "$peer/localsendctl" "$@"; }
 
