@@ -42,7 +42,7 @@ async fn a_file_of_many_pieces_is_the_same_at_the_other_end() {
 
 /// `cargo test -p sealway-drop-localsend --test doubles -- --ignored`
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes 4 GiB of memory and 2 GiB of disk"]
+#[ignore = "takes 2 GiB of memory and 2 GiB of disk"]
 async fn a_gibibyte_is_the_same_at_the_other_end() {
     goes_both_ways(1 << 30).await;
 }
