@@ -7,7 +7,10 @@ use crate::format::sig3_or;
 use crate::report::drawing::{Bar, Bars};
 
 const WIDTH: f64 = 480.0;
+/// Left of the bars, for names: at least and at most, and what a letter takes.
 const LEFT: f64 = 92.0;
+const LEFT_MOST: f64 = 204.0;
+const LETTER: f64 = 7.0;
 const RIGHT: f64 = 408.0;
 const ROW: f64 = 21.0;
 const HEAD: f64 = 32.0;
@@ -17,7 +20,10 @@ const CHARACTER: f64 = 9.2;
 pub(super) fn draw(bars: &Bars<'_>) -> Markup {
     let lines: usize = bars.groups.iter().map(|(_, bars)| bars.len() + 1).sum();
     let bottom = HEAD + ROW * lines as f64 + 8.0 * bars.groups.len() as f64;
-    let x = |value: f64| LEFT + (value / bars.most).clamp(0.0, 1.0) * (RIGHT - LEFT);
+    let names = bars.groups.iter().flat_map(|(_, bars)| bars).map(|bar| bar.name);
+    let longest = names.map(|name| name.chars().count()).max().unwrap_or(0);
+    let left = (longest as f64 * LETTER + 8.0).clamp(LEFT, LEFT_MOST);
+    let x = |value: f64| left + (value / bars.most).clamp(0.0, 1.0) * (RIGHT - left);
     let mut y = HEAD;
     let content = html! {
         (key(bars))
@@ -28,7 +34,7 @@ pub(super) fn draw(bars: &Bars<'_>) -> Markup {
             ({
                 let top = y + ROW;
                 y = top + ROW * group.len() as f64 + 8.0;
-                line("axisline", (LEFT, top), (LEFT, y - 8.0))
+                line("axisline", (left, top), (left, y - 8.0))
             })
         }
     };
@@ -67,7 +73,8 @@ fn key(bars: &Bars<'_>) -> Markup {
 
 fn row(one: &Bar<'_>, y: f64, x: &dyn Fn(f64) -> f64) -> Markup {
     let drawable = one.value.is_finite() && one.value >= 0.0;
-    let end = if drawable { x(one.value).max(x(one.high)) } else { LEFT };
+    let left = x(0.0);
+    let end = if drawable { x(one.value).max(x(one.high)) } else { left };
     // A percentile that falls among failures.
     let number = match one.value {
         f64::INFINITY => "no answer in time".to_owned(),
@@ -92,7 +99,7 @@ fn row(one: &Bar<'_>, y: f64, x: &dyn Fn(f64) -> f64) -> Markup {
         (line("error", (x(one.low), middle), (x(one.high), middle)))
     };
     html! {
-        (text("row", (LEFT - 8.0, y + 14.0), Anchor::End, one.name))
+        (text("row", (left - 8.0, y + 14.0), Anchor::End, one.name))
         @if drawable { (series(&format!("s{}", one.series), one.name, &pieces)) }
         (text("number strong", (end + 7.0, y + 14.0), Anchor::Start, &number))
     }
