@@ -60,7 +60,7 @@ fn add_gpu(run: &mut RunResult) {
     }
 }
 
-pub(crate) fn run(subject: &str, to: &str) -> RunResult {
+fn run(subject: &str, to: &str) -> RunResult {
     let mut run = crate::common::empty();
     run.complete = true;
     for batch in [1024_usize, 4096] {
@@ -84,6 +84,11 @@ pub(crate) fn run(subject: &str, to: &str) -> RunResult {
         add_gpu(&mut run);
     }
     run
+}
+
+/// One of the GPU beside the processor, for pages that are looked at.
+pub(crate) fn sample() -> RunResult {
+    run("sealway:gpu", "sealway")
 }
 
 /// What the processor does is no peer.

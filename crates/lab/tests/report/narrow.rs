@@ -35,9 +35,9 @@ fn nothing_leaves_its_card_on_a_narrow_screen() {
     let pages = [
         ("primitives", crate::common::sample()),
         ("transports", renamed(crate::transports::sample(), "xray")),
-        ("load", renamed(crate::load::run(), "xray")),
+        ("load", renamed(crate::load::sample(), "xray")),
         ("published", crate::published::run()),
-        ("gpu", crate::gpu::run("sealway:gpu", "sealway")),
+        ("gpu", crate::gpu::sample()),
     ];
     let mut frames = "<!DOCTYPE html><body style='margin:0;display:flex'>".to_owned();
     for (name, run) in &pages {
