@@ -95,6 +95,7 @@ fn what_a_file_says_is_written_out() {
         &["lookup", "x\u{1b}]0;y\u{7}"],
     ] {
         let ran = within(folder.path(), &[&["geo"], arguments].concat());
+        ran.says(0, &[]);
         assert!(ran.stdout.contains("\\u{1b}"), "{arguments:?}: {ran:?}");
         assert!(!ran.stdout.contains('\u{1b}'), "{arguments:?}: {ran:?}");
     }

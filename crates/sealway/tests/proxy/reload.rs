@@ -251,7 +251,10 @@ fn the_error_log_goes_where_a_reload_says() {
     let had = text(&first);
     running.signal(Signal::USR1);
     one_more(&second, "[Debug]", || {
-        until("no new file", || second.exists() || !serves(&mut connect(port)));
+        until("no new file", || {
+            assert!(serves(&mut connect(port)));
+            second.exists()
+        });
         assert!(serves(&mut connect(port)));
     });
     assert_eq!(text(&first), had);
