@@ -239,9 +239,9 @@ pub(crate) struct LabOptions {
 
     /// Two programs as one subject, one the client of the other: sealway, a peer, or the name of a --peer
     ///
-    /// What it gives to change one end only: `--pair sealway+xray` beside `--peers xray`. It has to be there. For the workloads
-    /// transports, requests and flows and what contains them, but for recipes. `transports --full` has our program with each other one,
-    /// both ways.
+    /// What it gives to change one end only: `--pair sealway+xray` beside `--peers xray`. Both have to be there. For the workloads
+    /// transports, requests and flows and what contains them, but not for recipes. `transports --full` has our program with each other
+    /// one, both ways.
     #[arg(long, value_name = "CLIENT+SERVER,…", value_delimiter = ',')]
     pub(crate) pair: Vec<LabPair>,
 
