@@ -10,7 +10,7 @@ use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 use super::PATIENCE;
-use super::program::Program;
+use super::program::{Program, ended};
 
 /// A program that runs there, and what it has shown.
 pub struct Terminal {
@@ -90,7 +90,8 @@ impl Terminal {
 
     /// How it ended, and all that it showed.
     pub fn ended(mut self) -> (Option<i32>, String) {
-        let status = self.child.ended();
+        let status = ended(&mut self.child, PATIENCE);
+        let status = status.unwrap_or_else(|| panic!("it goes on: {:?}", self.shown.lock().unwrap()));
         // What was written last may not have been read yet.
         std::thread::sleep(Duration::from_millis(100));
         let shown = self.shown.lock().unwrap().clone();
