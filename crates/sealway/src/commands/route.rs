@@ -175,6 +175,15 @@ impl Page<'_> {
         }
     }
 
+    /// Where a verdict leads. The API is no outbound of the file, nor is one that is not there: the rule names them.
+    fn led(&self, verdict: &Verdict, number: usize) -> String {
+        let rule = verdict.rule.and_then(|rule| self.settings.rules.get(rule));
+        match rule.filter(|_| number >= self.settings.outbounds.len()) {
+            Some(rule) => rule.outbound_tag.clone(),
+            None => self.outbound(number),
+        }
+    }
+
     fn balancer(&self, number: usize) -> &str {
         self.settings.balancers.get(number).map_or("", |one| one.tag.as_str())
     }
@@ -243,7 +252,7 @@ impl Page<'_> {
             Leads::Outbound(number) if verdict.rule.is_none() => {
                 line("outbound", format!("{} (the first)", self.outbound(*number)));
             }
-            Leads::Outbound(number) => line("outbound", self.outbound(*number)),
+            Leads::Outbound(number) => line("outbound", self.led(verdict, *number)),
             Leads::Balancer {
                 number,
                 candidates,
@@ -280,7 +289,7 @@ impl Page<'_> {
         let passed = verdict.passed.iter().enumerate();
         let passed = passed.map(|(at, keys)| json!({"number": at + 1, "fails": keys}));
         let (outbound, balancer) = match &verdict.leads {
-            Leads::Outbound(number) => (Some(self.outbound(*number)), None),
+            Leads::Outbound(number) => (Some(self.led(verdict, *number)), None),
             Leads::Balancer {
                 number,
                 candidates,

@@ -80,6 +80,18 @@ fn the_rule_that_decides_is_said_with_its_place() {
     }
 }
 
+/// Clients export rules of their API without the API.
+#[test]
+fn an_outbound_that_is_not_there_has_its_tag() {
+    let folder = folder();
+    let rule = r#"{"inboundTag": ["api"], "outboundTag": "gone"},"#;
+    let text = CONFIG.replace(r#""rules": ["#, &format!(r#""rules": [{rule}"#));
+    fs::write(folder.path().join("c.json"), text).unwrap();
+    let ran = test(folder.path(), &words("192.0.2.1 --inbound api"));
+    ran.says(0, &["no outbound has the tag \"gone\""]);
+    assert!(ran.stdout.ends_with("  outbound   gone\n"), "{ran:?}");
+}
+
 #[test]
 fn answers_are_json_if_that_is_asked_for() {
     let folder = folder();
