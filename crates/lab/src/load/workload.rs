@@ -78,7 +78,9 @@ fn mark(rows: &mut [ResultRow]) {
 /// before a window and before the first one; over a link also what it takes for connections that are opened some at a time.
 fn overhead(specs: &[Spec], engines: &[Engine], link: Option<Link>) -> Overhead {
     let (mut checks, mut visits) = (Duration::ZERO, Duration::ZERO);
-    for spec in specs {
+    for (place, spec) in specs.iter().enumerate() {
+        // In the first case of a stack programs that should seal start once more, for the bit that is flipped on their wire.
+        let flips = spec.stack.authenticated() && specs[..place].iter().all(|other| other.stack != spec.stack);
         let over = link.map_or(Duration::ZERO, |link| {
             link.opening() * flights(spec.connections) + link.round_trip() * 4
         });
@@ -92,8 +94,7 @@ fn overhead(specs: &[Spec], engines: &[Engine], link: Option<Link>) -> Overhead 
         });
         for (start, rate) in through.chain([(Duration::ZERO, STRAIGHT)]) {
             let opening = |count: usize| Duration::from_secs_f64(count as f64 / rate);
-            // Programs that should seal start once more, for the bit that is flipped on their wire.
-            checks += start * (1 + u32::from(spec.stack.authenticated())) + opening(AT_ONCE);
+            checks += start * (1 + u32::from(flips)) + opening(AT_ONCE);
             visits += VISIT + start + opening(spec.opened()) + over;
         }
     }
