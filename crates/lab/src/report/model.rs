@@ -95,10 +95,10 @@ impl<'a> Report<'a> {
 
     /// Who was measured, and what they are: names come before they are used.
     pub(crate) fn measured(&self, view: &View<'_>) -> String {
+        // Variants of ours, but no pair of ours with another program.
+        let is_ours = |name: &str| name.starts_with(OURS) && !name.contains('+');
         let took_part = |name: &&&str| {
-            !name.starts_with(OURS)
-                && **name != view.lens.control
-                && view.scope.rows.iter().any(|row| row.subject == **name)
+            !is_ours(name) && **name != view.lens.control && view.scope.rows.iter().any(|row| row.subject == **name)
         };
         let others: Vec<&str> = self.subjects.iter().filter(took_part).copied().collect();
         match others.join(", ").as_str() {

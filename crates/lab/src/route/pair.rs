@@ -67,7 +67,9 @@ mod tests {
 
     use super::*;
     use crate::peer::tests::script;
+    use crate::result::Subject;
     use crate::route::{Guest, Stack};
+    use crate::workload::routes::Found;
 
     #[test]
     fn a_pair_is_read() {
@@ -107,6 +109,12 @@ mod tests {
         assert_eq!(subject.config.len(), 2);
         assert_eq!(engine.lacks(&Stack::VLESS_XHTTP_ONE_TLS).unwrap(), "boots has no XHTTP");
         assert_eq!(engine.lacks(&Stack::VLESS_TCP), None);
+        let mut found = Found {
+            subjects: vec![Subject::default()],
+            engines: known.to_vec(),
+        };
+        found.pair(&[pair.clone(), pair], &[Stack::VLESS_TCP]).unwrap();
+        assert_eq!((found.subjects.len(), found.engines.len()), (2, 3), "each pair once");
         let absent: Pair = "boots+nobody".parse().unwrap();
         assert!(absent.engine(&known).unwrap_err().contains("nobody"));
     }

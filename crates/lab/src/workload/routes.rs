@@ -21,16 +21,19 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Adds pairs of programs, to run `stacks`.
+    /// Adds pairs of programs, each once, to run `stacks`.
     ///
     /// # Errors
     /// [`LabError::PeerMissing`] for one that cannot take part.
     pub(crate) fn pair(&mut self, pairs: &[Pair], stacks: &[Stack]) -> Result<(), LabError> {
         for pair in pairs {
-            let engine = pair.engine(&self.engines).map_err(|why| LabError::PeerMissing {
-                name: pair.to_string(),
-                why,
-            })?;
+            let name = pair.to_string();
+            if self.engines.iter().any(|engine| engine.name() == name) {
+                continue;
+            }
+            let engine = pair
+                .engine(&self.engines)
+                .map_err(|why| LabError::PeerMissing { name, why })?;
             let control = self.subjects.len().saturating_sub(1);
             self.subjects.insert(control, engine.subject(stacks));
             self.engines.push(engine);
