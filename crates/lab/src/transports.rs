@@ -167,7 +167,8 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     };
     let mut found = routes::find(&asked, specs.iter().map(|spec| spec.stack))?;
     let alike = found.engines.len();
-    if request.profile == Profile::Full && request.pairs.is_empty() {
+    // Whoever chose cases, as recipes do, has the programs that were asked for.
+    if request.profile == Profile::Full && request.pairs.is_empty() && request.cases.is_none() {
         let others = found.engines.iter().skip(1);
         let pairs: Vec<Pair> = others.flat_map(|engine| Pair::both_ways(engine.name())).collect();
         let stacks: Vec<Stack> = specs
@@ -189,19 +190,21 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         Some(link) => near::cell(spec, engine, link),
         None => cells::cell(spec, engine, keep, over),
     };
+    let engines_of = |spec: &Spec| {
+        if mixed(spec, &request.stacks) {
+            &engines[..]
+        } else {
+            &engines[..alike]
+        }
+    };
     let cells_of = |spec: Spec| -> Vec<Cell> {
         if spec.stack == Stack::DIRECT {
             return vec![cell(spec, None)];
         }
-        let count = if mixed(&spec, &request.stacks) {
-            engines.len()
-        } else {
-            alike
-        };
-        let engines = engines[..count].iter().cloned();
+        let engines = engines_of(&spec).iter().cloned();
         engines.map(|engine| cell(spec, Some(engine))).collect()
     };
-    let starts: Duration = specs.iter().map(|spec| starts(&spec.stack, &engines)).sum();
+    let starts: Duration = specs.iter().map(|spec| starts(&spec.stack, engines_of(spec))).sum();
     let cells: Vec<Cell> = specs.into_iter().flat_map(cells_of).collect();
     let start = starts / u32::try_from(cells.len()).unwrap_or(u32::MAX).max(1);
     Ok(Prepared {

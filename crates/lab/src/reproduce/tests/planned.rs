@@ -27,6 +27,24 @@ fn ciphers_through_a_proxy_have_time_for_every_case_beside_v2ray() {
 }
 
 #[test]
+fn a_full_recipe_has_no_pairs_of_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = script(folder.path(), "old", "[ $1 = -version ] && echo V2Ray 4.34.0");
+    let asked = Request {
+        budget: None,
+        guests: vec![Guest::parse(&format!("old={}", old.display()), &[]).unwrap()],
+        ..request(Profile::Full)
+    };
+    let (workload, part) = parts(&vless_vmess::RECIPE, &asked, false).remove(0);
+    let subjects = (workload.prepare)(&part).unwrap().subjects;
+    let names: Vec<&str> = subjects.iter().map(|subject| subject.name.as_str()).collect();
+    assert!(
+        names.contains(&"old") && !names.iter().any(|name| name.contains('+')),
+        "{names:?}"
+    );
+}
+
+#[test]
 fn nothing_but_the_cipher_changes_from_file_to_file() {
     let cases = cases(&drop_ciphers::RECIPE, Profile::Standard);
     for way in ["send", "grpc", "mount-read"] {
