@@ -222,7 +222,7 @@ impl<'a> Choice<'a> {
             Some((row, lead)) if self.tied.is_empty() => [times(lead.estimate), over(&name(row))],
             Some((row, lead)) => [
                 times(lead.estimate),
-                format!("{}; none between {}{between}", over(&name(row)), list(&first)),
+                format!("{}; {} are not told apart{between}", over(&name(row)), list(&first)),
             ],
             None => [
                 "none".to_owned(),
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(choice.names(name), "a or b");
         assert_eq!(
             choice.gain(name, over),
-            ["2.30x", "over c; none between a and b (1.15x, not decided)"]
+            ["2.30x", "over c; a and b are not told apart (1.15x, not decided)"]
         );
         assert_eq!(choice.grade(), Grade::Clear);
         assert_eq!(choice.basis().as_str(), "2.30x to 2.32x in 3 rounds");

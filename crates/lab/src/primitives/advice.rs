@@ -216,18 +216,17 @@ fn mixed_fleet(figures: &Figures<'_>) -> Option<Recommendation> {
     let (aes, chacha) = (Suite::Aes256Gcm, Suite::ChaCha20Poly1305);
     let (with, without) = (figures.message(aes, BULK)?, figures.message(chacha, BULK)?);
     let automatic = format!(
-        "Best leave the cipher on automatic: two ends take {aes} where both have AES in hardware, else {chacha}. Where one must serve all, \
-         take the one whose worst case is least bad:"
+        "Where each two ends may choose, leave the cipher on automatic: they take {aes} where both have AES in hardware, else {chacha}."
     );
     let loss = factor(Lead::between(with, without).estimate);
-    let here = format!("{automatic} {chacha} takes {loss} times as long as {aes} on this machine");
+    let here = format!("{chacha} takes {loss} times as long as {aes} on this machine");
     let Some(soft) = SoftAes::of(figures) else {
         return Some(Recommendation {
             scenario: "mixed-fleet".to_owned(),
             choice: chacha.name().to_owned(),
             reason: format!(
                 "{here}; what {aes} costs without AES in hardware was not measured (openssl is missing or failed), so the choice is the \
-                 one that needs no hardware."
+                 one that needs no hardware. {automatic}"
             ),
             because: places(figures.rows, [with, without]),
             confidence: Grade::Undecided.stored().to_owned(),
@@ -254,7 +253,8 @@ fn mixed_fleet(figures: &Figures<'_>) -> Option<Recommendation> {
         scenario: "mixed-fleet".to_owned(),
         choice: choice.name().to_owned(),
         reason: format!(
-            "{here}, {aes} {} times as long as {chacha} where AES is switched off.",
+            "{here}, {aes} {} times as long as {chacha} where AES is switched off: for all ends alike, take the one that loses less where \
+             it loses. {automatic}",
             factor(soft.factor())
         ),
         because: places(figures.rows, rows),

@@ -84,7 +84,7 @@ fn automatic(machine: &Machine) -> String {
     match vmess_auto(&cpu) {
         vmess if vmess == best_of_both => format!("Left on automatic, {OURS} takes {vmess} here"),
         vmess => format!(
-            "Left on automatic, drop (`--suite`) takes {best_of_both} here, for its longer key, VMess (`security`) {vmess}"
+            "Left on automatic, `{OURS} send` (`--suite`) takes {best_of_both} here, for its longer key; VMess (`security`) takes {vmess}"
         ),
     }
 }

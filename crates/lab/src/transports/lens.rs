@@ -162,7 +162,9 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
     let words = Stack::named_words(stack(&row.case));
     let busy = |row: &ResultRow| sig3_or(GIGABIT * row.median.get() * 100.0, "?");
     let server = scope.row(&row.case, OURS, "cpu_per_gb_server");
-    let server = server.map_or_else(String::new, |row| format!(", the server's part {} %", busy(row)));
+    let server = server.map_or_else(String::new, |row| {
+        format!(", client and server together; the server alone {} %", busy(row))
+    });
     let answer = format!(
         "Through {words}, {OURS} keeps one CPU {} % busy for each Gbit/s{server}.",
         busy(row)
@@ -199,7 +201,7 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
     headline.programs = speed(row).map_or_else(String::new, |speed| {
         let (lead, sure) = (times(speed.estimate), headline::grade(run, row).on(&calm).word());
         format!(
-            "{OURS} moves {lead} the bytes of {}, the next program there, for the same CPU time ({sure}).",
+            "{OURS} moves {lead} the bytes of {}, the best other program here, for the same CPU time ({sure}).",
             speed.to
         )
     });

@@ -171,7 +171,7 @@ fn three_rounds_name_no_winner_under_a_fifth() {
     assert!(!column(&crate::common::sample(), "ring").ends_with('*'));
     let page = crate::page_of(&run);
     assert!(page.contains("Fastest here: aes-128-gcm or aes-256-gcm. With aes-128-gcm sealway encrypts"));
-    assert!(page.contains("the speed of chacha20-poly1305; none between aes-128-gcm and aes-256-gcm (1.1"));
+    assert!(page.contains("the speed of chacha20-poly1305; aes-128-gcm and aes-256-gcm are not told apart (1.1"));
     // With nobody clearly behind, no lead is claimed.
     run.results
         .retain(|row| row.case.text("suite").is_none_or(|suite| suite.starts_with("aes")));

@@ -145,7 +145,7 @@ fn the_page_stacks_the_cost_of_the_programs() {
         "Loopback is not a network",
         "Transports on this machine",
         "Bulk data through a proxy",
-        "Through VLESS over TLS, sealway keeps one CPU 11.2 % busy for each Gbit/s, the server&#39;s part ",
+        "Through VLESS over TLS, sealway keeps one CPU 11.2 % busy for each Gbit/s, client and server together; the server alone ",
         "0.900 s of CPU time for a gigabyte",
     ] {
         assert!(page.contains(part), "lacks {part:?}");
