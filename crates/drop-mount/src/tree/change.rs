@@ -56,24 +56,31 @@ pub enum Change {
     TestLock(Lock),
 }
 
-impl Change {
-    /// The open file that it names.
-    pub(crate) fn handle_mut(&mut self) -> Option<&mut u64> {
-        match self {
-            Self::Look(handle)
-            | Self::Close(handle)
-            | Self::Set(Place::Handle(handle), _)
-            | Self::Sync(Place::Handle(handle), _)
-            | Self::Allocate { handle, .. }
-            | Self::Lock(Lock { handle, .. })
-            | Self::TestLock(Lock { handle, .. }) => Some(handle),
+/// The handle in a change, by reference as the change is.
+macro_rules! handle_in {
+    ($change:expr) => {
+        match $change {
+            Change::Look(handle)
+            | Change::Close(handle)
+            | Change::Set(Place::Handle(handle), _)
+            | Change::Sync(Place::Handle(handle), _)
+            | Change::Allocate { handle, .. }
+            | Change::Lock(Lock { handle, .. })
+            | Change::TestLock(Lock { handle, .. }) => Some(handle),
             _ => None,
         }
+    };
+}
+
+impl Change {
+    /// The open file that it names.
+    pub(crate) fn handle(&self) -> Option<u64> {
+        handle_in!(self).copied()
     }
 
-    /// The same, to look at.
-    pub(crate) fn handle(&self) -> Option<u64> {
-        self.clone().handle_mut().copied()
+    /// The same, to change it.
+    pub(crate) fn handle_mut(&mut self) -> Option<&mut u64> {
+        handle_in!(self)
     }
 }
 
