@@ -42,17 +42,13 @@ pub(crate) async fn sent(app: &App, what: &What, pin: AskPin) -> Result<Summary,
     let running = node(None, false).await;
     let to = found(&running, app).await;
     assert_eq!(to.place.pin, Some(app.fingerprint));
-    let result = send(
-        &running.node,
-        &to,
-        what,
-        pin,
-        &Arc::new(Progress::new()),
-        &Cancel::new(),
-    )
-    .await;
+    let result = sent_to(&running, &to, what, pin).await;
     running.shut_down().await;
     result
+}
+
+async fn sent_to(running: &Running, to: &Found, what: &What, pin: AskPin) -> Result<Summary, sealway_drop::Error> {
+    send(&running.node, to, what, pin, &Arc::new(Progress::new()), &Cancel::new()).await
 }
 
 fn of(result: Result<Summary, sealway_drop::Error>) -> String {
@@ -215,16 +211,7 @@ async fn another_certificate_is_refused() {
         let to = found(&running, &app).await;
         app.change_certificate();
         let what = What::Text("secret".into());
-        let result = send(
-            &running.node,
-            &to,
-            &what,
-            no_pin(),
-            &Arc::new(Progress::new()),
-            &Cancel::new(),
-        )
-        .await;
-        let said = of(result);
+        let said = of(sent_to(&running, &to, &what, no_pin()).await);
         assert!(said.starts_with("OtherCertificate"), "{said}");
         assert!(app.heard.try_iter().next().is_none(), "nothing was said to it");
     }
@@ -244,16 +231,7 @@ async fn a_device_without_encryption_is_not_spoken_to() {
     let running = node(None, true).await;
     let to = find(&running.node, &app.address.to_string(), &[]).await.unwrap();
     let what = What::Text("in clear".into());
-    send(
-        &running.node,
-        &to,
-        &what,
-        no_pin(),
-        &Arc::new(Progress::new()),
-        &Cancel::new(),
-    )
-    .await
-    .unwrap();
+    sent_to(&running, &to, &what, no_pin()).await.unwrap();
     assert_eq!(came(&app).0.len(), 1);
 }
 
