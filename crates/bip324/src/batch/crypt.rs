@@ -186,7 +186,7 @@ impl Crypt {
             ..
         } = self;
         counters.runs += 1;
-        let arena = slabs.memory_mut(elsewhere.as_mut(), slab);
+        let arena = slabs.workplace(elsewhere.as_mut(), slab);
         let done = process(keys, engine, counters, jobs, arena, statuses);
         self.under_way = false;
         done

@@ -86,7 +86,7 @@ impl RecvSide {
             states: Vec::new(),
             chains: Vec::new(),
             begun: Vec::new(),
-            sheets: Sheets::new(arena),
+            sheets: Sheets::new(arena, true),
             bytes: 0,
             room: None,
             retired: Vec::new(),

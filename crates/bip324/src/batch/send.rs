@@ -65,7 +65,7 @@ impl SendSide {
         SendSide {
             states: Vec::new(),
             chains: Vec::new(),
-            sheets: Sheets::new(arena),
+            sheets: Sheets::new(arena, false),
             bytes: 0,
             retired: Vec::new(),
             runs: Vec::new(),

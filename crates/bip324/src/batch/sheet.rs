@@ -132,6 +132,8 @@ pub(super) fn ask_ahead(memory: &[u8], start: usize, len: usize) {
 /// All sheets of a batch.
 #[derive(Debug)]
 pub(super) struct Sheets {
+    /// True if packets are opened, false if they are sealed.
+    opens: bool,
     arena: Box<[u8]>,
     /// Bytes of the arena in use by sheets before the one that is written.
     own: usize,
@@ -146,8 +148,9 @@ pub(super) struct Sheets {
 }
 
 impl Sheets {
-    pub(super) fn new(arena: usize) -> Self {
+    pub(super) fn new(arena: usize, opens: bool) -> Self {
         Sheets {
+            opens,
             arena: vec![0; arena].into_boxed_slice(),
             own: 0,
             open: Sheet::new(),
@@ -337,7 +340,7 @@ impl Sheets {
         if !self.held.is_empty() {
             self.note();
             for (slab, filled) in self.held.drain(..) {
-                crypt.release_slab(slab, filled);
+                crypt.release_slab(slab, filled, self.opens);
             }
         }
         self.own = 0;

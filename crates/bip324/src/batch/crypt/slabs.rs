@@ -12,6 +12,8 @@ use super::{Crypt, Elsewhere, tag_of};
 #[derive(Debug, Default)]
 struct Use {
     held: bool,
+    /// The processor has worked in what was written.
+    processed: bool,
     /// What lay in it when its executor went.
     saved: Option<Zeroizing<Box<[u8]>>>,
 }
@@ -77,6 +79,14 @@ impl Slabs {
             _ => elsewhere.map_or(&mut [], |elsewhere| elsewhere.executor.slab_mut(slab as usize)),
         }
     }
+
+    /// The same, for the processor to work in.
+    pub(super) fn workplace<'a>(&'a mut self, elsewhere: Option<&'a mut Elsewhere>, slab: u32) -> &'a mut [u8] {
+        if let Some(used) = self.uses.get_mut(slab as usize) {
+            used.processed = true;
+        }
+        self.memory_mut(elsewhere, slab)
+    }
 }
 
 impl Crypt {
@@ -93,22 +103,20 @@ impl Crypt {
         Some(slab)
     }
 
-    /// Gives a slab back, of which the first `filled` bytes were in use, and wipes them: packets of the other direction come next.
-    pub(in super::super) fn release_slab(&mut self, slab: u32, filled: usize) {
+    /// Gives a slab back, of which the first `filled` bytes were in use, and wipes their contents: packets of the other direction come
+    /// next. Contents that were sealed lie in what was written, those that were opened in what the executor made of it, and in
+    /// what was written if the processor has opened some. Ciphertext stays, as it does in an arena.
+    pub(in super::super) fn release_slab(&mut self, slab: u32, filled: usize, opened: bool) {
         let slabs = &mut self.slabs;
         let used = std::mem::take(&mut slabs.uses[slab as usize]);
-        if let (Some(elsewhere), None) = (&mut self.elsewhere, used.saved) {
+        if let (Some(elsewhere), None) = (&mut self.elsewhere, &used.saved) {
             let executor = &mut elsewhere.executor;
-            // What the executor made of the packets, and the packets: the same memory, if it was not asked.
-            let made = executor.slab_mut(slab as usize);
-            let made_len = filled.min(made.len());
-            wipe::zero(&mut made[..made_len]);
-            let made = made.as_ptr();
+            if opened {
+                zero_first(executor.slab_mut(slab as usize), filled);
+            }
             executor.clear_slab(slab as usize);
-            let written = executor.slab_mut(slab as usize);
-            if written.as_ptr() != made {
-                let written_len = filled.min(written.len());
-                wipe::zero(&mut written[..written_len]);
+            if !opened || used.processed {
+                zero_first(executor.slab_mut(slab as usize), filled);
             }
         }
         if (slab as usize) < slabs.count {
@@ -218,6 +226,12 @@ impl Crypt {
         }
         self.process_slab(slab, jobs, statuses)
     }
+}
+
+/// Wipes the first bytes of memory that may be shorter.
+fn zero_first(memory: &mut [u8], len: usize) {
+    let len = len.min(memory.len());
+    wipe::zero(&mut memory[..len]);
 }
 
 /// True if an executor did all jobs, as far as can be seen: the tags of those that seal were zeros.
