@@ -89,9 +89,9 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// The packets after `last` that make the next chunk, from the start again after the end.
-    pub(super) fn next(&self, last: &Range<usize>, share: &Range<usize>) -> Range<usize> {
-        let per_chunk = self.batch * (CHUNK_PACKETS / self.batch).max(1);
+    /// The packets after `last` that make the next chunk, from the start again after the end: so many in whole batches, at least one.
+    pub(super) fn next(&self, last: &Range<usize>, share: &Range<usize>, packets: usize) -> Range<usize> {
+        let per_chunk = self.batch * (packets / self.batch).max(1);
         let start = if last.end >= share.end { share.start } else { last.end };
         start..(start + per_chunk).min(share.end)
     }
@@ -180,7 +180,7 @@ struct Walk<'a> {
 impl Chunk for Walk<'_> {
     fn reset(&mut self) {
         let task = self.task;
-        self.packets = task.next(&self.packets, &(0..task.pool.count()));
+        self.packets = task.next(&self.packets, &(0..task.pool.count()), CHUNK_PACKETS);
         self.scratch.blank(&task.pool, task.op, &self.packets);
     }
 

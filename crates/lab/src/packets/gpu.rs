@@ -65,7 +65,7 @@ const ALL_THREADS: &str = "sealway:all";
 const HUGE: usize = 1 << 22;
 
 /// Version of what a window does.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Bytes of a copy of the mode `link`.
 const LINK_BYTES: usize = 4 << 20;
@@ -142,14 +142,16 @@ impl Spec {
         }
     }
 
-    /// Packets of its pool: four batches, so that not all that is opened is in a cache, and at least one of 4096.
+    /// Packets of its pool: four batches, so that not all that is opened is in a cache, and at least one of 4096, or four of them for
+    /// the chunks of several threads.
     fn count(&self) -> usize {
+        let least = if self.mode == Mode::Call { 16_384 } else { 4096 };
         let bytes = match self.sizes {
             Sizes::Fixed(bytes) => bytes.max(64),
             _ => 512,
         };
         // 256 MiB at most, and one batch at least.
-        (4 * self.batch).max(4096).min((256 << 20) / bytes).max(self.batch)
+        (4 * self.batch).max(least).min((256 << 20) / bytes).max(self.batch)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Cells of several threads, each with its own part of the packets, its own arenas and its own keys.
 //!
 //! All threads start a chunk at the same instant, which is set a little ahead, and the chunk ends with the last of them. So
-//! a thread that had to wait for a CPU counts in full: this is read by the wall.
+//! a thread that had to wait for a CPU counts in full: this is read by the wall. A chunk has several batches, so that threads fall
+//! out of step as those of a program do, and do not all want the link to a GPU at the same moments.
 
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,6 +16,10 @@ use crate::run::{CellError, Counted, Timed};
 /// How far ahead a start is set: longer than it takes to wake a thread.
 const AHEAD: Duration = Duration::from_micros(200);
 
+/// Packets of a chunk for each thread, and the batches that these are at least.
+const PACKETS: usize = 16_384;
+const BATCHES: usize = 4;
+
 /// A case on several threads.
 pub(super) struct ThreadsCell {
     task: Task,
@@ -26,19 +31,27 @@ impl ThreadsCell {
         ThreadsCell { task, threads }
     }
 
-    /// The packets of each thread: whole batches, at least one. Where there are fewer batches than threads, some threads have the
-    /// same: they only read them.
+    /// The packets of each thread: whole batches, enough for a chunk if there are as many. Where there are too few for all, some
+    /// threads have the same: they only read them.
     fn shares(&self) -> Vec<Range<usize>> {
         shares(self.task.pool.count(), self.task.batch, self.threads)
     }
 }
 
+const fn chunk(batch: usize) -> usize {
+    if PACKETS > BATCHES * batch {
+        PACKETS
+    } else {
+        BATCHES * batch
+    }
+}
+
 fn shares(count: usize, batch: usize, threads: usize) -> Vec<Range<usize>> {
     let all = (count / batch).max(1);
-    let each = (all / threads).max(1);
+    let each = (all / threads).max((chunk(batch) / batch).min(all));
     (0..threads)
         .map(|thread| {
-            let start = thread * each % all * batch;
+            let start = thread * each % (all - each + 1) * batch;
             start..(start + each * batch).min(count)
         })
         .collect()
@@ -123,7 +136,7 @@ fn work(task: &Task, share: Range<usize>, starts: &Receiver<Instant>, report: &S
             return;
         }
     };
-    let mut packets = task.next(&(0..share.end), &share);
+    let mut packets = task.next(&(0..share.end), &share, chunk(task.batch));
     scratch.blank(&task.pool, task.op, &packets);
     let ready = Done {
         end: Instant::now(),
@@ -155,7 +168,7 @@ fn work(task: &Task, share: Range<usize>, starts: &Receiver<Instant>, report: &S
                 bytes: task.pool.texts(&packets).len() as u64,
             });
         // Before the report, or it would eat into the time until the next start.
-        packets = task.next(&packets, &share);
+        packets = task.next(&packets, &share, chunk(task.batch));
         scratch.blank(&task.pool, task.op, &packets);
         if report.send(done).is_err() {
             return;
@@ -165,7 +178,7 @@ fn work(task: &Task, share: Range<usize>, starts: &Receiver<Instant>, report: &S
 
 #[cfg(test)]
 mod tests {
-    use super::shares;
+    use super::{chunk, shares};
 
     #[test]
     fn every_thread_has_packets_that_there_are() {
@@ -178,12 +191,14 @@ mod tests {
             (7, 1, 2),
         ] {
             for share in shares(count, batch, threads) {
+                let enough = (chunk(batch) / batch).min(count / batch) * batch;
                 assert!(
-                    !share.is_empty() && share.end <= count,
+                    !share.is_empty() && share.len() >= enough && share.end <= count,
                     "{share:?} of {count} by {batch}, {threads} threads"
                 );
             }
         }
-        assert_eq!(shares(8, 2, 2), [0..4, 4..8], "apart, where there are enough");
+        let two = shares(65_536, 4096, 2);
+        assert_eq!(two, [0..32_768, 32_768..65_536], "apart, where there are enough");
     }
 }
