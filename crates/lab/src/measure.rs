@@ -8,6 +8,7 @@ pub mod canary;
 pub mod cgroup;
 pub mod clock;
 pub mod cpu;
+pub mod cycles;
 pub mod energy;
 pub mod noise;
 pub mod parse;

@@ -52,8 +52,8 @@ const CPU_PER_GB: Shown =
 const SETUP_TIME: Shown = Shown::new("setup_time", 1e6, "us", "us").called("time").related();
 const OVERHEAD: Shown = Shown::new("overhead", 100.0, "%", "overhead, %").called("overhead");
 
-static MIX: [Shown; 5] = [RATE, CONTENTS, WIRE, SHARE, Shown::ENERGY_PER_OP];
-static BY_BATCH: [Shown; 7] = [
+static MIX: [Shown; 6] = [RATE, CONTENTS, WIRE, SHARE, Shown::ENERGY_PER_OP, Shown::CYCLES_PER_OP];
+static BY_BATCH: [Shown; 8] = [
     RATE,
     BATCH_P50,
     BATCH_P99,
@@ -61,8 +61,9 @@ static BY_BATCH: [Shown; 7] = [
     PACKET_P99,
     SHARE,
     Shown::ENERGY_PER_OP,
+    Shown::CYCLES_PER_OP,
 ];
-static ONE_SIZE: [Shown; 2] = [RATE, Shown::ENERGY_PER_OP];
+static ONE_SIZE: [Shown; 3] = [RATE, Shown::ENERGY_PER_OP, Shown::CYCLES_PER_OP];
 const MESSAGE_RATE: Shown = Shown::new("rate", 1e-6, "10^6/s", "10^6 messages/s").related();
 const MESSAGE_BITS: Shown = Shown::new("throughput", 8e-9, "Gbit/s", "contents, Gbit/s");
 static SOCKETS: [Shown; 5] = [MESSAGE_RATE, MESSAGE_BITS, CPU_PER_OP, CPU_PER_GB, Shown::ENERGY_PER_OP];
@@ -75,7 +76,7 @@ static OVER_SOCKETS: [Shown; 7] = [
     CPU_PER_GB,
     Shown::ENERGY_PER_OP,
 ];
-static SET_UP: [Shown; 2] = [SETUP_TIME, Shown::ENERGY_PER_OP];
+static SET_UP: [Shown; 3] = [SETUP_TIME, Shown::ENERGY_PER_OP, Shown::CYCLES_PER_OP];
 
 pub(super) static LENS: Lens = Lens {
     about: "BIP324",
@@ -107,6 +108,7 @@ pub(super) static LENS: Lens = Lens {
         OVERHEAD,
         SHARE,
         Shown::ENERGY_PER_OP,
+        Shown::CYCLES_PER_OP,
     ],
     colours: &["aws-lc-rs", NAME],
     case,

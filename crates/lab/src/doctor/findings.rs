@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Surroundings;
 use crate::format::count;
-use crate::measure::{clock, energy};
+use crate::measure::{clock, cycles, energy};
 use crate::peer::program::{INSTALLER, OF_ROOT};
 use crate::run::{Mark, Outcome};
 
@@ -88,6 +88,7 @@ pub fn examine(around: &Surroundings, outcome: &Outcome) -> Vec<Finding> {
         ("governor", governor(around)),
         ("power", power(around)),
         ("energy", energy(around)),
+        ("cycles", cycles(around)),
         ("peers", peers(around)),
     ];
     found.map(|(name, finding)| Finding { name, ..finding }).into()
@@ -274,6 +275,21 @@ fn energy(around: &Surroundings) -> Finding {
         Some(_) => finding(State::Unknown, "only root may read the counters of the packages (CVE-2020-8694)").advise(
             "Joules are left out; nothing else changes. This lets all users of the machine read them until its next start:",
             energy::OPEN,
+        ),
+    }
+}
+
+fn cycles(around: &Surroundings) -> Finding {
+    match around.machine.text("kernel.cycles") {
+        None => finding(State::Unknown, "no counter shows, as is usual in a virtual machine"),
+        Some("open") => finding(State::Ok, "the processor counts those of a thread"),
+        Some(_) => finding(
+            State::Unknown,
+            "only root may open the counter, or a container forbids it",
+        )
+        .advise(
+            "Cycles are left out; nothing else changes. This lets all users count their own until the next start:",
+            cycles::OPEN,
         ),
     }
 }

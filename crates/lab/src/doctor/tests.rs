@@ -108,6 +108,7 @@ fn good() -> Surroundings {
     let facts = json!({
         "build.debug_assertions": false, "build.profile": "release, opt-level 3", "kernel.clocksource": "tsc",
         "cpu.governor": "performance", "host.energy": "open",
+        "kernel.cycles": "open",
     });
     let facts: BTreeMap<String, Value> = serde_json::from_value(facts).unwrap();
     Surroundings {
@@ -260,6 +261,7 @@ fn findings_of_the_surroundings() {
         ("cpu.governor", json!("powersave"), ("governor", State::Attention)),
         ("host.power", json!("battery"), ("power", State::Attention)),
         ("host.energy", json!("closed"), ("energy", State::Unknown)),
+        ("kernel.cycles", json!("closed"), ("cycles", State::Unknown)),
         ("cgroup.cpus", json!(1.5), ("quota", State::Attention)),
     ] {
         let mut around = good();
@@ -273,7 +275,7 @@ fn findings_of_the_surroundings() {
     };
     let unknown: Vec<_> = states(&bare, &Outcome::default());
     assert!(unknown.contains(&("governor", State::Unknown)) && unknown.contains(&("peers", State::Attention)));
-    assert!(unknown.contains(&("cpu-speed", State::Unknown)));
+    assert!(unknown.contains(&("cpu-speed", State::Unknown)) && unknown.contains(&("cycles", State::Unknown)));
 }
 
 #[test]

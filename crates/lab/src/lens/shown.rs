@@ -41,6 +41,14 @@ impl Shown {
     pub const ENERGY_PER_OP: Shown =
         Shown::new("energy_per_op", 1e6, "J a million", "J/10^6").called("energy of the processor packages");
 
+    /// Cycles that the measuring thread takes in user space for each byte.
+    pub const CYCLES_PER_BYTE: Shown =
+        Shown::new("cycles_per_byte", 1.0, "cycles/B", "cycles/B").called("cycles of the measuring thread");
+
+    /// The same for each operation.
+    pub const CYCLES_PER_OP: Shown =
+        Shown::new("cycles_per_op", 1.0, "cycles", "cycles/op").called("cycles of the measuring thread");
+
     /// Called so in a list of figures.
     #[must_use]
     pub const fn called(mut self, words: &'static str) -> Shown {

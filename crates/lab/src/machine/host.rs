@@ -20,12 +20,7 @@ pub(super) fn capture(tree: &mut Tree<'_>) -> String {
         tree.note("memory.swap", parse::meminfo(&info, "SwapTotal"));
         tree.note("memory.huge_page", parse::meminfo(&info, "Hugepagesize"));
     }
-    let energy = match energy::access(tree.root) {
-        energy::Access::Absent => None,
-        energy::Access::Closed => Some("closed"),
-        energy::Access::Open => Some("open"),
-    };
-    tree.note("host.energy", energy);
+    tree.note("host.energy", energy::access(tree.root).fact());
     let power = power(tree);
     tree.note("host.power", power);
     hypervisor

@@ -1,6 +1,7 @@
 //! Kernel: release, ticks and accounting, clock source, network settings, limits of this process, C library.
 
 use super::Tree;
+use crate::measure::cycles;
 
 /// Notes the facts and gives the kernel release.
 pub(super) fn capture(tree: &mut Tree<'_>) -> String {
@@ -34,10 +35,11 @@ pub(super) fn capture(tree: &mut Tree<'_>) -> String {
     }
     let pmu = tree.names("sys/bus/event_source/devices");
     let has_counters = |name: &String| name.starts_with("cpu") || name.starts_with("armv8") || name.starts_with("arm_");
-    tree.note(
-        "kernel.cycle_counter",
-        (!pmu.is_empty()).then(|| pmu.iter().any(has_counters)),
-    );
+    let listed = (!pmu.is_empty()).then(|| pmu.iter().any(has_counters));
+    tree.note("kernel.cycle_counter", listed);
+    if tree.is_live() {
+        tree.note("kernel.cycles", cycles::access(listed).fact());
+    }
     if let Some(text) = tree.text("proc/self/limits") {
         for (name, row) in [
             ("limit.open_files", "Max open files"),

@@ -19,6 +19,8 @@ pub enum Method {
     Thread,
     /// `E`: energy counters of the processor packages. Whole packages, whoever works on them; they move every millisecond.
     Package,
+    /// `H`: hardware counter of cycles, of the measuring thread alone and in user space.
+    Counter,
     /// `W`: `wait4` at the exit of a child. Microseconds, a whole life, with the children it waited for.
     Wait,
 }
@@ -32,6 +34,7 @@ impl Method {
             Method::Wall => 'T',
             Method::Thread => 'C',
             Method::Package => 'E',
+            Method::Counter => 'H',
             Method::Wait => 'W',
         }
     }
@@ -87,8 +90,8 @@ mod tests {
     #[test]
     fn letters_stay() {
         use Method::*;
-        let letters = [Process, Stat, Wall, Thread, Package, Wait].map(Method::letter);
-        assert_eq!(letters, ['P', 'S', 'T', 'C', 'E', 'W']);
+        let letters = [Process, Stat, Wall, Thread, Package, Counter, Wait].map(Method::letter);
+        assert_eq!(letters, ['P', 'S', 'T', 'C', 'E', 'H', 'W']);
     }
 
     #[test]

@@ -23,6 +23,17 @@ pub enum Access {
     Open,
 }
 
+impl Access {
+    /// The machine's fact about it.
+    pub fn fact(self) -> Option<&'static str> {
+        match self {
+            Access::Absent => None,
+            Access::Closed => Some("closed"),
+            Access::Open => Some("open"),
+        }
+    }
+}
+
 /// How the counters below `root` stand, `/` for this machine.
 pub fn access(root: &Path) -> Access {
     match Meter::open(root) {

@@ -30,8 +30,16 @@ const COPY_SHARE: Shown = Shown::new(
     "copies, % of the device's time without overlap",
 )
 .called("share of copies");
-static SWEPT: [Shown; 6] = [RATE, MEDIAN, TAIL, LINK_RATE, COPY_SHARE, Shown::ENERGY_PER_OP];
-static ONE: [Shown; 4] = [RATE, LINK_RATE, COPY_SHARE, Shown::ENERGY_PER_OP];
+static SWEPT: [Shown; 7] = [
+    RATE,
+    MEDIAN,
+    TAIL,
+    LINK_RATE,
+    COPY_SHARE,
+    Shown::ENERGY_PER_OP,
+    Shown::CYCLES_PER_OP,
+];
+static ONE: [Shown; 5] = [RATE, LINK_RATE, COPY_SHARE, Shown::ENERGY_PER_OP, Shown::CYCLES_PER_OP];
 
 pub(super) static LENS: Lens = Lens {
     about: "Ciphers",

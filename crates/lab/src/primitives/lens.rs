@@ -18,9 +18,9 @@ const THROUGHPUT: Shown =
     Shown::new("throughput", 1e-9, "GB/s", "payload in GB/s (10^9 B/s) by message size").related();
 const SETUP_TIME: Shown = Shown::new("setup_time", 1e9, "ns", "time in ns, lower is better");
 const CPU_PER_OP: Shown = Shown::new("cpu_per_op", 1e9, "ns", "time in ns, lower is better");
-static MESSAGES: [Shown; 2] = [THROUGHPUT, Shown::ENERGY_PER_BYTE];
-static SET_UP: [Shown; 2] = [SETUP_TIME, Shown::ENERGY_PER_OP];
-static FRESH: [Shown; 2] = [CPU_PER_OP, Shown::ENERGY_PER_OP];
+static MESSAGES: [Shown; 3] = [THROUGHPUT, Shown::ENERGY_PER_BYTE, Shown::CYCLES_PER_BYTE];
+static SET_UP: [Shown; 3] = [SETUP_TIME, Shown::ENERGY_PER_OP, Shown::CYCLES_PER_OP];
+static FRESH: [Shown; 3] = [CPU_PER_OP, Shown::ENERGY_PER_OP, Shown::CYCLES_PER_OP];
 
 const SIZES: Axis = Axis {
     across: "message size",
@@ -44,6 +44,8 @@ pub(super) static LENS: Lens = Lens {
         CPU_PER_OP,
         Shown::ENERGY_PER_BYTE,
         Shown::ENERGY_PER_OP,
+        Shown::CYCLES_PER_BYTE,
+        Shown::CYCLES_PER_OP,
     ],
     colours: &PEERS,
     against: Against::First,
@@ -102,7 +104,7 @@ pub(super) static LENS: Lens = Lens {
             title: "Every engine, suite by suite",
             caption: "Throughput",
             plot: Plot::Sweeps(SIZES),
-            metrics: &["throughput", "energy_per_byte"],
+            metrics: &["throughput", "energy_per_byte", "cycles_per_byte"],
             reading: READING,
             legend: true,
             ..Part::PLAIN
@@ -114,7 +116,7 @@ pub(super) static LENS: Lens = Lens {
             link: "Keys",
             caption: "Time for a key",
             plot: Plot::Sums(&[]),
-            metrics: &["setup_time", "cpu_per_op", "energy_per_op"],
+            metrics: &["setup_time", "cpu_per_op", "energy_per_op", "cycles_per_op"],
             reading: "Bars start at zero; shorter is better. The thin line is the interval, or the range with few rounds. \
                       Time on one thread.",
             empty: "Not measured in this run.",

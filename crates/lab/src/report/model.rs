@@ -136,22 +136,52 @@ impl<'a> Report<'a> {
         };
         let own = views.map(|view| (view.workload.name, limits(view.workload)));
         let link = self.run.link.iter().map(|_| ("the emulated link", &LINK[..]));
-        let energy = self.energy().map(|_| ("energy", &ENERGY[..]));
-        own.chain(link).chain(energy).chain([("", &ALWAYS[..])]).collect()
+        let counters = self.counters().map(|counter| (counter.name, &counter.meaning[..]));
+        own.chain(link).chain(counters).chain([("", &ALWAYS[..])]).collect()
     }
 
-    /// What must be known of energy, where there is any.
-    pub(crate) fn energy(&self) -> Option<&'static str> {
-        let mut rows = self.run.results.iter();
-        rows.any(|row| row.metric.starts_with("energy_per_"))
-            .then_some(ENERGY[0])
+    /// What the run has figures of, besides what the workloads are about.
+    pub(crate) fn counters(&self) -> impl Iterator<Item = &'static Counter> {
+        let has = move |counter: &&Counter| {
+            self.run
+                .results
+                .iter()
+                .any(|row| row.metric.starts_with(counter.metrics))
+        };
+        COUNTERS.iter().filter(has)
     }
 }
 
-/// What counters of whole packages cannot tell.
-const ENERGY: [&str; 1] = [
-    "Joules are those of all processor packages of the machine that measures, whoever used them: they hold for a machine that is \
-     quiet otherwise.",
+/// A counter of the machine that figures are shown of where it can be read.
+pub(crate) struct Counter {
+    name: &'static str,
+    /// The same as a heading on the terminal.
+    pub(crate) label: &'static str,
+    /// How its metrics begin.
+    metrics: &'static str,
+    /// What must be known of it.
+    pub(crate) meaning: [&'static str; 1],
+}
+
+static COUNTERS: [Counter; 2] = [
+    Counter {
+        name: "energy",
+        label: "Energy   ",
+        metrics: "energy_per_",
+        meaning: [
+            "Joules are those of all processor packages of the machine that measures, whoever used them: they hold for a \
+             machine that is quiet otherwise.",
+        ],
+    },
+    Counter {
+        name: "cycles",
+        label: "Cycles   ",
+        metrics: "cycles_per_",
+        meaning: [
+            "Cycles are those of the measuring thread in user space, without those of the kernel. They do not depend on \
+             the clock speed, but for waits on memory.",
+        ],
+    },
 ];
 
 /// What an emulated link is not.

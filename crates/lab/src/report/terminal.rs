@@ -100,8 +100,8 @@ pub fn render(run: &RunResult, catalogue: &Catalogue, style: &Style, files: &[&s
         }
     }
     key(&mut out, &marks);
-    if let Some(meaning) = report.energy() {
-        out.prose("Energy   ", meaning);
+    for counter in report.counters() {
+        out.prose(counter.label, counter.meaning[0]);
     }
     for view in &report.views {
         standings(&mut out, view);

@@ -38,9 +38,12 @@ impl Better {
 
 /// Whether subjects and runs are judged by the metric called `name`. All else is shown only, never called best and not
 /// compared: the CPUs that a program keeps busy (`cpu_busy_…`), as one that waits less is busier and may be better for it,
-/// and energy (`energy_per_…`), which is that of whole packages, whoever used it.
+/// energy (`energy_per_…`), which is that of whole packages, whoever used it, and cycles (`cycles_per_…`), which say another way
+/// what CPU time says, on some machines only.
 pub fn is_judged(name: &str) -> bool {
-    !name.starts_with("cpu_busy_") && !name.starts_with("energy_per_")
+    ["cpu_busy_", "energy_per_", "cycles_per_"]
+        .iter()
+        .all(|shown| !name.starts_with(shown))
 }
 
 /// The kind of a metric, found from its name.
@@ -121,6 +124,8 @@ mod tests {
             "cpu_busy_peak_server",
             "energy_per_byte",
             "energy_per_op",
+            "cycles_per_byte",
+            "cycles_per_op",
         ] {
             assert!(!is_judged(name), "{name}");
         }

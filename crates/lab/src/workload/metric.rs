@@ -1,7 +1,7 @@
 //! What is read out of windows, and the metrics that several workloads have.
 
 use crate::measure::cpu::Method;
-use crate::measure::energy;
+use crate::measure::{cycles, energy};
 use crate::result::{Case, Window};
 use crate::stats::Better;
 use crate::stats::latency::Tail;
@@ -154,24 +154,37 @@ const fn wall(name: &'static str, unit: &'static str) -> Metric {
 pub(crate) const LANE_USE: Metric = Metric::higher("lane_use", "1");
 pub(crate) const LANE_USE_MAC: Metric = Metric::higher("lane_use_mac", "1");
 
-/// Joules of the processor packages for each byte and for each operation.
-const ENERGY_PER_BYTE: Metric = Metric::lower("energy_per_byte", "J/B")
-    .of(|window, _| energy_over(window, window.bytes))
-    .by(Method::Package);
-const ENERGY_PER_OP: Metric = Metric::lower("energy_per_op", "J/op")
-    .of(|window, _| energy_over(window, window.ops))
-    .by(Method::Package);
+/// Joules of the processor packages and cycles of the measuring thread, for each byte.
+const PER_BYTE: [Metric; 2] = [
+    Metric::lower("energy_per_byte", "J/B")
+        .of(|window, _| share(window, energy::FIGURE, window.bytes))
+        .by(Method::Package),
+    Metric::lower("cycles_per_byte", "cycles/B")
+        .of(|window, _| share(window, cycles::FIGURE, window.bytes))
+        .by(Method::Counter),
+];
 
-fn energy_over(window: &Window, amount: u64) -> f64 {
-    let joules = figure(window, energy::FIGURE);
-    if amount > 0 { joules / amount as f64 } else { f64::NAN }
+/// The same for each operation.
+const PER_OP: [Metric; 2] = [
+    Metric::lower("energy_per_op", "J/op")
+        .of(|window, _| share(window, energy::FIGURE, window.ops))
+        .by(Method::Package),
+    Metric::lower("cycles_per_op", "cycles/op")
+        .of(|window, _| share(window, cycles::FIGURE, window.ops))
+        .by(Method::Counter),
+];
+
+fn share(window: &Window, name: &str, amount: u64) -> f64 {
+    let counted = figure(window, name);
+    if amount > 0 { counted / amount as f64 } else { f64::NAN }
 }
 
-/// What the energy of a case is shared out over, by what leads it. `None` where that is no work, as the memory of idle connections.
-pub(crate) fn energy(metrics: &[Metric]) -> Option<&'static Metric> {
-    match metrics.first()?.unit {
-        "B/s" => Some(&ENERGY_PER_BYTE),
-        "1/s" | "s/op" => Some(&ENERGY_PER_OP),
-        _ => None,
+/// What counters of the machine are shared out over in a case, by what leads it: nothing where that is no work, as the memory
+/// of idle connections.
+pub(crate) fn counters(metrics: &[Metric]) -> &'static [Metric] {
+    match metrics.first().map(|metric| metric.unit) {
+        Some("B/s") => &PER_BYTE,
+        Some("1/s" | "s/op") => &PER_OP,
+        _ => &[],
     }
 }

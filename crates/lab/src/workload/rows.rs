@@ -134,11 +134,15 @@ impl Table {
         let Some(&first) = cells.first() else { return Vec::new() };
         let metrics = (self.scheme.metrics)(&self.cells[first].0);
         let mut tables = Vec::new();
-        for (i, metric) in metrics.iter().chain(metric::energy(metrics)).enumerate() {
+        for (i, metric) in metrics.iter().chain(metric::counters(metrics)).enumerate() {
             let table: Vec<ResultRow> = windows
                 .iter()
                 .filter_map(|(cell, windows)| {
                     let method = self.method(*cell);
+                    // Cycles are one thread's. Elsewhere others work as well, and their part would be missing.
+                    if metric.method == Some(Method::Counter) && method != Method::Thread {
+                        return None;
+                    }
                     let case = &self.cells[*cell].0;
                     let value = |window: &Window| match metric.percentile {
                         Some(percentile) => {

@@ -3,7 +3,7 @@ use std::path::Path;
 
 use sealway_lab::catalogue::ALL;
 use sealway_lab::report::terminal::{Style, render};
-use sealway_lab::result::{RunResult, Warning};
+use sealway_lab::result::{Num, ResultRow, RunResult, Warning};
 
 const FILES: [&str; 2] = ["result.json", "report.html"];
 
@@ -269,4 +269,32 @@ fn a_lead_that_changes_with_size_is_named() {
         .join(" ");
     let wanted = "Sealing: the lead changes: chacha20-poly1305 leads up to 256 B, aes-128-gcm from 1420 B.";
     assert!(text.contains(wanted), "{text}");
+}
+
+#[test]
+fn cycles_stand_beside_the_rest_and_are_not_judged() {
+    let mut run = crate::common::sample();
+    assert!(!crate::text_of(&run).to_lowercase().contains("cycles"));
+    let sealed = |row: &&ResultRow| row.metric == "throughput" && row.case.text("op") == Some("seal");
+    let mut more: Vec<ResultRow> = run.results.iter().filter(sealed).cloned().collect();
+    for row in &mut more {
+        let cycles = if row.subject == "sealway" { 0.75 } else { 1.5 };
+        (row.median, row.low, row.high) = (Num(cycles), Num(cycles), Num(cycles));
+        (row.metric, row.unit, row.better) = ("cycles_per_byte".into(), "cycles/B".into(), "lower".into());
+        (row.ratio, row.flags) = (None, Vec::new());
+    }
+    run.results.append(&mut more);
+    let text = check_shape(&run, Style::default());
+    let start = text.find("\n  cycles/B").unwrap();
+    let ours = text[start..]
+        .lines()
+        .find(|line| line.trim_start().starts_with("sealway"))
+        .unwrap();
+    assert!(ours.contains("0.750") && !ours.contains('*'), "{ours}");
+    assert!(
+        text.contains("\nCycles   Cycles are those of the measuring thread"),
+        "{text}"
+    );
+    let page = crate::page_of(&run);
+    assert!(page.contains("Of cycles:") && page.contains("cycles/B"));
 }

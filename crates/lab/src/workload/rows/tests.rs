@@ -178,10 +178,39 @@ fn energy_has_rows_where_windows_have_it() {
     assert_eq!(row.method.as_str(), "E");
     assert!(row.ratio.is_none());
     // It is shared out over what the case is about.
-    let over = |first: Metric| metric::energy(&[first]).map(|metric| metric.name);
-    assert_eq!(over(metric::THROUGHPUT), Some("energy_per_byte"));
-    assert_eq!(over(metric::SETUP_TIME), Some("energy_per_op"));
-    assert_eq!(over(Metric::lower("memory_per_connection", "B")), None);
+    let over =
+        |first: Metric| -> Vec<&'static str> { metric::counters(&[first]).iter().map(|metric| metric.name).collect() };
+    assert_eq!(over(metric::THROUGHPUT), ["energy_per_byte", "cycles_per_byte"]);
+    assert_eq!(over(metric::SETUP_TIME), ["energy_per_op", "cycles_per_op"]);
+    assert!(over(Metric::lower("memory_per_connection", "B")).is_empty());
+}
+
+#[test]
+fn cycles_have_rows_where_one_thread_does_the_work() {
+    let scheme = Scheme {
+        method: |_, subject| match subject {
+            "sealway" => Method::Thread,
+            _ => Method::Wall,
+        },
+        ..Scheme::new("requests", String::new(), |_| METRICS, Reference::First(&["peer"]))
+    };
+    let cells = ["sealway", "peer"].map(|name| Cell::new(Case::new(), name, Still));
+    let mut outcome = Outcome::default();
+    for round in 0..3 {
+        add(&mut outcome, 0, round, 1000, 10, 10);
+        add(&mut outcome, 1, round, 1000, 10, 10);
+    }
+    // One round without: counters took turns.
+    for window in &mut outcome.windows[2..] {
+        window.figures.insert("cycles".to_owned(), Num(5000.0));
+    }
+    let rows = Table::new(&cells, scheme, Profile::Standard).rows(&outcome);
+    let cycles: Vec<&ResultRow> = rows.iter().filter(|row| row.metric == "cycles_per_op").collect();
+    let [row] = cycles[..] else { panic!("{cycles:?}") };
+    assert_eq!((row.subject.as_str(), row.unit.as_str()), ("sealway", "cycles/op"));
+    assert_eq!((row.median.get(), row.method.as_str()), (5.0, "H"));
+    assert!(row.ratio.is_none());
+    assert!(row.values[0].get().is_nan(), "{:?}", row.values);
 }
 
 #[test]
