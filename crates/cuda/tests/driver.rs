@@ -392,6 +392,7 @@ fn two_engines_at_once() {
             for device in [0, 1] {
                 let mut first = open(small());
                 let mut second = open(Options { device, ..timed() });
+                assert_eq!((first.device().ordinal, second.device().ordinal), (0, device));
                 let mixes = [0, 1].map(|more| Mix::new(seed + more, &lens(seed, 90, 900), 16, false));
                 // On one thread, one inside the other.
                 first.start(&mixes[0].jobs(), &mixes[0].src, &mixes[0].aad).unwrap();

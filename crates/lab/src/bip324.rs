@@ -191,7 +191,7 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
         return Err(LabError::Plan(PlanError::NoCells));
     }
     if request.gpu {
-        return gpu::prepare(request, &packets::gpu::device());
+        return gpu::prepare(request, &packets::gpu::here());
     }
     if !request.sockets.is_empty() {
         return crowd::prepare(request);

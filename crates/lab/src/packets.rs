@@ -114,7 +114,7 @@ pub(crate) fn cases(profile: crate::plan::Profile) -> Vec<Case> {
 /// Finds the subjects, makes the cells, fits the plan.
 pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     if request.gpu {
-        return gpu::prepare(request, &gpu::device());
+        return gpu::prepare(request, &gpu::here());
     }
     let mut found = subjects::find(&request.peers, &PEERS, |name| Err(format!("{name} is no peer here")))?;
     let variants = definition::variants();

@@ -9,6 +9,8 @@ mod common;
 mod crew;
 #[cfg(feature = "cuda")]
 mod cuda;
+#[cfg(all(feature = "cuda", target_os = "linux"))]
+mod devices;
 #[path = "../common/elsewhere.rs"]
 mod elsewhere;
 mod equal;

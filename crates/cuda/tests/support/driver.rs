@@ -126,8 +126,7 @@ fn folder() -> Option<&'static Path> {
 
 fn make() -> Option<PathBuf> {
     let compiler = compiler()?;
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/driver");
-    let kernels = kernels();
+    let (sources, kernels) = (cuda().join("tests/support/driver"), kernels());
     let mut files: Vec<PathBuf> = SOURCES.map(|file| sources.join(file)).into();
     files.extend(fs::read_dir(&kernels).unwrap().map(|entry| entry.unwrap().path()));
     files.sort();
@@ -156,8 +155,14 @@ fn make() -> Option<PathBuf> {
     Some(made)
 }
 
+/// The folder of the crate. Tests of other crates use the stand-in too.
+fn cuda() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.join("../cuda").canonicalize().unwrap()
+}
+
 fn kernels() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels")
+    cuda().join("kernels")
 }
 
 /// Makes a library of the names under which a driver is looked for, the first and the one that there is.

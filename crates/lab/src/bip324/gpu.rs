@@ -1,6 +1,7 @@
 //! Packets of BIP324 connections with a GPU beside the processor: `bip324 --gpu`, on a machine with an NVIDIA GPU and its driver.
 //!
-//! A node's packets on several threads ([`node`]) come first. The other cases are those of `bip324` with packets in memory, on 1,000 connections and one thread, for batches of all sizes, and
+//! A node's packets on several threads ([`node`]) come first; those threads take the GPUs of the machine in turn. The other cases are
+//! those of `bip324` with packets in memory, on 1,000 connections and one thread, on the first GPU, for batches of all sizes, and
 //! `decoys`. Everything that belongs to a packet is in them: numbers, lengths, changes of keys, copies, delivery.
 //!
 //! Subjects: `sealway`, the processor alone; `sealway:gpu`, all packets go to the GPU; `sealway:routed`, as many go there as
@@ -29,7 +30,7 @@ use super::definition::{BATCH, MANY, Spec, Stage, batched, hash, none};
 use super::ends::{Batched, Make, MakeExecutor};
 use super::links::{Link, failed, links};
 use super::{GPU_SHARE, NAME, PACKETS, STRETCH, hash_on};
-use crate::packets::gpu::{self, GPU, Open};
+use crate::packets::gpu::{GPU, Gpus, Open};
 use crate::plan::{Overhead, Profile};
 use crate::result::Subject;
 use crate::run::{self, Cell};
@@ -98,10 +99,12 @@ fn options() -> Options {
 }
 
 /// Our batches with a GPU beside the processor.
-fn beside(links: &Rc<Vec<Link>>, open: &Open, routing: Routing) -> Make {
-    let (links, open) = (Rc::clone(links), Arc::clone(open));
+fn beside(links: &Rc<Vec<Link>>, gpus: &Gpus, routing: Routing) -> Make {
+    let (links, gpus) = (Rc::clone(links), gpus.clone());
     let executor = move || {
-        let engine = open(options()).map_err(|error| failed(format!("{GPU}: {error}")))?;
+        let engine = gpus
+            .open(0, options())
+            .map_err(|error| failed(format!("{GPU}: {error}")))?;
         let executor: Box<dyn Executor> = Box::new(engine);
         Ok((executor, routing))
     };
@@ -113,7 +116,7 @@ fn beside(links: &Rc<Vec<Link>>, open: &Open, routing: Routing) -> Make {
 }
 
 /// Every cell.
-pub(super) fn cells(profile: Profile, specs: &[Spec], open: &Open, costs: Costs) -> Vec<Cell> {
+pub(super) fn cells(profile: Profile, specs: &[Spec], gpus: &Gpus, costs: Costs) -> Vec<Cell> {
     let links = match links(MANY) {
         Ok(links) => Rc::new(links),
         Err(error) => return specs.iter().map(|spec| none(spec, &error)).collect(),
@@ -122,8 +125,8 @@ pub(super) fn cells(profile: Profile, specs: &[Spec], open: &Open, costs: Costs)
     let cells = specs.iter().flat_map(|spec| {
         let ends = vec![
             (Batched::NAME, batched(&links)),
-            (GPU, beside(&links, open, Routing::Always)),
-            (ROUTED, beside(&links, open, Routing::Measured(costs))),
+            (GPU, beside(&links, gpus, Routing::Always)),
+            (ROUTED, beside(&links, gpus, Routing::Measured(costs))),
         ];
         stage.cells(spec, ends, Kept::InWindows)
     });
@@ -157,18 +160,24 @@ fn routed(known: &KnownCosts) -> Subject {
     ours_as(ROUTED, [part, known.costs.to_string()])
 }
 
-/// Finds the device, learns what it costs, makes the cells, fits the plan.
+/// The subject whose packets all go to the GPU.
+fn on_gpu(gpus: &Gpus) -> Subject {
+    let share = "each thread of a node on one of them, in turn; one thread by itself on the first";
+    let shared = (gpus.count() > 1).then(|| share.to_owned());
+    ours_as(GPU, [format!("on {}", gpus.all())].into_iter().chain(shared))
+}
+
+/// Finds the devices, learns what the first costs, makes the cells, fits the plan.
 pub(super) fn prepare(request: &Request, open: &Open) -> Result<Prepared, LabError> {
-    let mut engine = gpu::opened(open, options())?;
-    let known = costs(&mut engine, request)?;
-    let subjects = vec![ours(), gpu::subject(&engine), routed(&known)];
-    drop(engine);
+    let gpus = Gpus::find(Arc::clone(open))?;
+    let known = costs(&mut gpus.open_first(options())?, request)?;
+    let subjects = vec![ours(), on_gpu(&gpus), routed(&known)];
     let nodes = node::specs(request.profile, run::cpus() as usize).into_iter();
     let nodes: Vec<node::Spec> = nodes.filter(|spec| request.wants(&spec.case())).collect();
     let mut specs = specs(request.profile);
     specs.retain(|spec| request.wants(&spec.case()));
-    let mut all = node::cells(&nodes, open, node::EXTENT, request.pin.as_ref());
-    all.extend(cells(request.profile, &specs, open, known.costs));
+    let mut all = node::cells(&nodes, &gpus, node::EXTENT, request.pin.as_ref());
+    all.extend(cells(request.profile, &specs, &gpus, known.costs));
     let cells = all;
     Ok(Prepared {
         plan: fit(request.profile, &cells, OVERHEAD, request.limit(), STRETCH)?,

@@ -17,8 +17,8 @@ use crate::workload::metric::BATCHES;
 /// Packets of a chunk, unless a batch has more: enough that reading the clocks costs nothing.
 pub(super) const CHUNK_PACKETS: usize = 4096;
 
-/// Sets up who works on a pool.
-pub(super) type Make = Arc<dyn Fn(&Pool) -> Result<Box<dyn Mover>, CellError> + Send + Sync>;
+/// Sets up who works on a pool, on the thread of this number.
+pub(super) type Make = Arc<dyn Fn(&Pool, usize) -> Result<Box<dyn Mover>, CellError> + Send + Sync>;
 
 /// The arenas that batches are written to.
 #[derive(Default)]
@@ -98,7 +98,7 @@ impl Task {
 
     /// Sets up who does it, and makes sure that it refuses forgeries.
     pub(super) fn mover(&self) -> Result<Box<dyn Mover>, CellError> {
-        let mut mover = (self.make)(&self.pool)?;
+        let mut mover = (self.make)(&self.pool, 0)?;
         refuses_forgeries(mover.as_mut(), &self.pool, self.batch)?;
         mover.lanes();
         Ok(mover)

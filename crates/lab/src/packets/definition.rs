@@ -179,11 +179,11 @@ pub(super) fn variant_subject(backend: Backend, name: &str) -> Subject {
 }
 
 fn batches(name: &'static str, backend: Backend, batch: usize) -> Make {
-    Arc::new(move |pool| Ok(Box::new(Batches::new(name, backend, pool, batch)?)))
+    Arc::new(move |pool, _| Ok(Box::new(Batches::new(name, backend, pool, batch)?)))
 }
 
 fn packet_loop<E: Engine>() -> Make {
-    Arc::new(|pool| Ok(Box::new(Loop::<E>::new(pool)?)))
+    Arc::new(|pool, _| Ok(Box::new(Loop::<E>::new(pool)?)))
 }
 
 /// Who takes part in a case.

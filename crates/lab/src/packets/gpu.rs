@@ -8,10 +8,12 @@
 //! - `pinned`: packets lie in host memory that the device reads; copies, kernels and copies back of `streams` batches
 //!   overlap, as in a program that writes its packets there once. The tables of a batch are made once too. By the wall.
 //! - `call`: one call as an application makes it: packets are gathered, sealed or opened, and scattered, by a thread that
-//!   waits (`sealway:gpu`), or by as many as there are processors, each with an engine of its own (`sealway:gpu:all`). By the wall; here
-//!   our engine on one CPU thread (`sealway`) and on all (`sealway:all`) does the same, which shows from which batch on the device is
-//!   faster.
+//!   waits (`sealway:gpu`), or by as many as there are processors, each with an engine of its own (`sealway:gpu:all`), on all GPUs
+//!   in turn. By the wall; here our engine on one CPU thread (`sealway`) and on all (`sealway:all`) does the same, which shows from
+//!   which batch on the device is faster.
 //! - `link`: nothing but copies of 4 MiB: what the link carries (`op` `in`, `out`; `both` counts both ways together).
+//!
+//! Of several GPUs all but the threads of `sealway:gpu:all` have the first.
 //!
 //! Of `decoys` in a hundred packets nobody wants the contents: 0 to 64 B, uniform. They are sealed and opened as all are, and
 //! counted neither as operations nor as contents.
@@ -23,6 +25,7 @@
 //! memory; statuses of the other modes at every batch.
 
 mod cells;
+mod devices;
 mod moved;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -30,12 +33,11 @@ pub(crate) mod tests;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use sealway_aead::Suite;
 use sealway_aead::batch::Backend;
-use sealway_cuda::{Engine, Error, Options};
 
 use super::cells::{Make, PacketCell, Scratch, Task};
 use super::mover::Batches;
@@ -54,6 +56,7 @@ use crate::workload::rows::{Reference, Scheme};
 use crate::workload::subjects::{ours, ours_as};
 use crate::workload::{self, LabError, Prepared, Request};
 use cells::{LinkCell, PinnedCell, ResidentCell};
+pub(crate) use devices::{Gpus, Open, here, is_there};
 use moved::Called;
 
 /// The subjects.
@@ -153,30 +156,6 @@ impl Spec {
         // 256 MiB at most, and one batch at least.
         (4 * self.batch).max(least).min((256 << 20) / bytes).max(self.batch)
     }
-}
-
-/// Opens a device for an engine.
-pub(crate) type Open = Arc<dyn Fn(Options) -> Result<Engine, Error> + Send + Sync>;
-
-/// Options of an engine that costs nothing.
-fn least() -> Options {
-    Options {
-        slots: 1,
-        chunk_bytes: 4096,
-        chunks: 1,
-        ..Options::default()
-    }
-}
-
-/// The first GPU of this machine. Kept open as long as this is, so that kernels are loaded once and not in every window.
-pub(crate) fn device() -> Open {
-    let kept: OnceLock<Mutex<Engine>> = OnceLock::new();
-    Arc::new(move |options| {
-        if kept.get().is_none() {
-            let _ = kept.set(Mutex::new(Engine::open(least())?));
-        }
-        Engine::open(options)
-    })
 }
 
 /// Every case, the most telling first; of a short choice, or of all.
@@ -294,39 +273,27 @@ fn metrics(case: &Case) -> &'static [Metric] {
     }
 }
 
-/// Opens a device, or says why there is nothing to measure.
-pub(crate) fn opened(open: &Open, options: Options) -> Result<Engine, LabError> {
-    open(options).map_err(|error| match error {
-        Error::NoDriver | Error::NoDevice | Error::DriverTooOld { .. } | Error::TooOldDevice { .. } => {
-            LabError::NoDevice { why: error.to_string() }
-        }
-        // One that is there and does not work is a failure.
-        broken => LabError::Device {
-            why: broken.to_string(),
-        },
-    })
+/// The subjects, with so many threads where there are several.
+fn subjects(gpus: &Gpus, threads: usize) -> Vec<Subject> {
+    let all = || format!("batches on {threads} threads at once, each its own");
+    vec![
+        ours_as(GPU, [format!("on {}", gpus.first())]),
+        ours_as(GPU_ALL_THREADS, [format!("on {}", gpus.all()), all()]),
+        ours(),
+        ours_as(ALL_THREADS, [all()]),
+    ]
 }
 
-/// Whether there is a device to measure, or one that should work and does not.
-pub(crate) fn is_there() -> bool {
-    !matches!(opened(&device(), least()), Err(LabError::NoDevice { .. }))
-}
-
-/// Our engine on a device.
-pub(crate) fn subject(engine: &Engine) -> Subject {
-    ours_as(GPU, [format!("on {}", engine.device())])
-}
-
-/// Every cell.
-pub(super) fn cells(specs: &[Spec], open: &Open) -> Vec<Cell> {
+/// Every cell, with so many threads where there are several.
+pub(super) fn cells(specs: &[Spec], gpus: &Gpus, threads: usize) -> Vec<Cell> {
     let scratch = Rc::new(RefCell::new(Scratch::default()));
     let mut pools: HashMap<(String, u32, usize), Result<Arc<Pool>, CellError>> = HashMap::new();
     let mut cells: Vec<Cell> = Vec::new();
     for spec in specs {
-        let open = Arc::clone(open);
+        let gpus = gpus.clone();
         if let Mode::Link(ways) = spec.mode {
             let streams = spec.streams;
-            cells.push(Cell::new(spec.case(), GPU, LinkCell { ways, streams, open }));
+            cells.push(Cell::new(spec.case(), GPU, LinkCell { ways, streams, gpus }));
             continue;
         }
         let key = (spec.sizes.name(), spec.decoys, spec.count());
@@ -343,12 +310,12 @@ pub(super) fn cells(specs: &[Spec], open: &Open) -> Vec<Cell> {
         };
         let (case, spec) = (spec.case(), *spec);
         match spec.mode {
-            Mode::Kernel => cells.push(Cell::new(case, GPU, ResidentCell { spec, pool, open })),
-            Mode::Pinned => cells.push(Cell::new(case, GPU, PinnedCell { spec, pool, open })),
+            Mode::Kernel => cells.push(Cell::new(case, GPU, ResidentCell { spec, pool, gpus })),
+            Mode::Pinned => cells.push(Cell::new(case, GPU, PinnedCell { spec, pool, gpus })),
             Mode::Link(_) => {}
             Mode::Call => {
-                let gpu: Make = Arc::new(move |pool| Ok(Box::new(Called::new(&open, pool)?)));
-                let here: Make = Arc::new(move |pool| {
+                let gpu: Make = Arc::new(move |pool, thread| Ok(Box::new(Called::new(&gpus, thread, pool)?)));
+                let here: Make = Arc::new(move |pool, _| {
                     Ok(Box::new(Batches::new(
                         Sealway::NAME,
                         Backend::best(),
@@ -365,7 +332,7 @@ pub(super) fn cells(specs: &[Spec], open: &Open) -> Vec<Cell> {
                 for (one, all, make) in [(GPU, GPU_ALL_THREADS, &gpu), (Sealway::NAME, ALL_THREADS, &here)] {
                     let cell = PacketCell::new(task(make), true, Rc::clone(&scratch));
                     cells.push(Cell::new(case.clone(), one, cell));
-                    let cell = ThreadsCell::new(task(make), run::cpus() as usize);
+                    let cell = ThreadsCell::new(task(make), threads);
                     cells.push(Cell::new(case.clone(), all, cell));
                 }
             }
@@ -374,24 +341,20 @@ pub(super) fn cells(specs: &[Spec], open: &Open) -> Vec<Cell> {
     cells
 }
 
-/// Finds the device, makes the cells, fits the plan.
+/// Finds the devices, makes the cells, fits the plan.
 pub(super) fn prepare(request: &Request, open: &Open) -> Result<Prepared, LabError> {
     if !request.suites().contains(&Suite::ChaCha20Poly1305) {
         return Err(LabError::Plan(PlanError::NoCells));
     }
-    let gpu = opened(open, least())?;
-    let all = || format!("batches on {} threads at once, each its own", run::cpus());
-    let gpu_all = ours_as(GPU_ALL_THREADS, [format!("on {}", gpu.device()), all()]);
-    let subjects = vec![subject(&gpu), gpu_all, ours(), ours_as(ALL_THREADS, [all()])];
-    drop(gpu);
-    let cells = cells(&chosen(request), open);
+    let (gpus, threads) = (Gpus::find(Arc::clone(open))?, run::cpus() as usize);
+    let cells = cells(&chosen(request), &gpus, threads);
     let def = workload::hash(&format!(
         "{NAME} gpu {VERSION} link={LINK_BYTES} {}",
         definition::hash(request.profile)
     ));
     Ok(Prepared {
         plan: fit(request.profile, &cells, OVERHEAD, request.limit(), 1.0)?,
-        subjects,
+        subjects: subjects(&gpus, threads),
         cells,
         scheme: Scheme {
             verified: |case, _| match case.text("mode") {

@@ -160,7 +160,7 @@ impl Mover for Broken {
 
 fn broken(fault: Fault, op: Op) -> Task {
     let pool = Pool::new(Suite::ChaCha20Poly1305, Sizes::Mix, KeyUse::Fresh, 256).unwrap();
-    let make: Make = Arc::new(move |pool| {
+    let make: Make = Arc::new(move |pool, _| {
         let engine = Batches::new("broken", Backend::Portable, pool, 32)?;
         Ok(Box::new(Broken { engine, fault }))
     });

@@ -73,11 +73,11 @@ impl Timed for ThreadsCell {
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
         thread::scope(|scope| {
             let mut workers = Vec::new();
-            for share in self.shares() {
+            for (thread, share) in self.shares().into_iter().enumerate() {
                 let (start, starts) = channel::<Instant>();
                 let (report, reports) = channel();
                 let task = &self.task;
-                scope.spawn(move || work(task, share, &starts, &report));
+                scope.spawn(move || work(task, thread, share, &starts, &report));
                 workers.push((start, reports));
             }
             // A thread says once that it is ready.
@@ -126,10 +126,16 @@ fn repeat(workers: &[Worker], time: Duration) -> Result<Counted, CellError> {
 }
 
 /// One thread: a chunk for each start it is told, until nobody tells it another.
-fn work(task: &Task, share: Range<usize>, starts: &Receiver<Instant>, report: &Sender<Result<Done, CellError>>) {
+fn work(
+    task: &Task,
+    thread: usize,
+    share: Range<usize>,
+    starts: &Receiver<Instant>,
+    report: &Sender<Result<Done, CellError>>,
+) {
     let mut scratch = Scratch::default();
     scratch.fit(&task.pool);
-    let mut mover = match (task.make)(&task.pool) {
+    let mut mover = match (task.make)(&task.pool, thread) {
         Ok(mover) => mover,
         Err(error) => {
             let _ = report.send(Err(error));

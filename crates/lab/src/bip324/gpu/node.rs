@@ -1,5 +1,5 @@
 //! A node's packets on several threads: the connections shared out, for each thread a transport at either end, and for each transport an
-//! engine of its own on the one GPU.
+//! engine of its own. Threads take the GPUs in turn; the two engines of a thread have one.
 //!
 //! A batch is under way while its thread submits the next and reads the one before, as in a program that does not wait. With a GPU,
 //! packets are written once, into slabs of memory that it reads. Costs for `sealway:routed` are measured before each window,
@@ -13,7 +13,6 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,7 +24,7 @@ use crate::bip324::definition::{MANY, packets_of};
 use crate::bip324::ends::{self, BatchEnd, Batched};
 use crate::bip324::links::{Link, failed, links};
 use crate::bip324::traffic::{Checker, Traffic};
-use crate::packets::gpu::Open;
+use crate::packets::gpu::Gpus;
 use crate::pin::{Places, keep};
 use crate::plan::Profile;
 use crate::result::Case;
@@ -133,12 +132,12 @@ fn shares(threads: usize, extent: Extent) -> Result<Vec<Share>, CellError> {
 #[derive(Clone)]
 enum Who {
     Processor,
-    Gpu(Open),
-    Routed(Open),
+    Gpu(Gpus),
+    Routed(Gpus),
 }
 
 /// Every cell of these cases, with threads that stay where they are to stay.
-pub(super) fn cells(specs: &[Spec], open: &Open, extent: Extent, pin: Option<&Places>) -> Vec<Cell> {
+pub(super) fn cells(specs: &[Spec], gpus: &Gpus, extent: Extent, pin: Option<&Places>) -> Vec<Cell> {
     let mut known: HashMap<usize, Rc<Shares>> = HashMap::new();
     let mut cells = Vec::new();
     for spec in specs {
@@ -151,8 +150,8 @@ pub(super) fn cells(specs: &[Spec], open: &Open, extent: Extent, pin: Option<&Pl
         });
         for (subject, who) in [
             (Batched::NAME, Who::Processor),
-            (GPU, Who::Gpu(Arc::clone(open))),
-            (ROUTED, Who::Routed(Arc::clone(open))),
+            (GPU, Who::Gpu(gpus.clone())),
+            (ROUTED, Who::Routed(gpus.clone())),
         ] {
             let cell = NodeCell {
                 shares: Rc::clone(shares),
@@ -178,7 +177,7 @@ struct NodeCell {
 
 impl Timed for NodeCell {
     fn prepare(&mut self) -> Result<(), CellError> {
-        let node = Node::new(&self.shares.get()?[0], self.batch, &self.who, self.extent.slab)?;
+        let node = Node::new(0, &self.shares.get()?[0], self.batch, &self.who, self.extent.slab)?;
         node.ready(&self.who, Instant::now()).map(drop)
     }
 
@@ -188,7 +187,10 @@ impl Timed for NodeCell {
         let (warmup, window) = (warmup.max(self.extent.warmup), window.max(self.extent.window));
         thread::scope(|scope| {
             // Its own thread sets a node up, so that its memory is near.
-            let nodes = all(scope, pin, shares, move |share| Node::new(share, batch, who, slab))?;
+            let shares = shares.iter().enumerate();
+            let nodes = all(scope, pin, shares, move |(thread, share)| {
+                Node::new(thread, share, batch, who, slab)
+            })?;
             // Whoever measured costs beside threads that still set up would find the processor too slow.
             let start = Instant::now() + AHEAD;
             let nodes = all(scope, pin, nodes, move |node| node.ready(who, start))?;
@@ -268,17 +270,18 @@ struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    fn new(share: &'a Share, batch: usize, who: &Who, slab: usize) -> Result<Self, CellError> {
+    /// The ends of the thread of this number.
+    fn new(thread: usize, share: &'a Share, batch: usize, who: &Who, slab: usize) -> Result<Self, CellError> {
         let count = share.traffic.count();
         let batch = batch.min(count);
         // Two batches: one under way, one that is being submitted.
-        let options = ends::options(&share.traffic, batch, 2);
+        let ends = ends::options(&share.traffic, batch, 2);
         Ok(Node {
             share,
             batch,
-            here: BatchEnd::with(options.clone(), &share.links)?,
-            there: BatchEnd::with(options, &share.links)?,
-            engines: engines(who, share.links.len(), slab)?,
+            here: BatchEnd::with(ends.clone(), &share.links)?,
+            there: BatchEnd::with(ends, &share.links)?,
+            engines: engines(who, thread, options(share.links.len(), slab))?,
             next: 0,
             sent: 0,
         })
@@ -419,12 +422,13 @@ fn wait_until(start: Instant) {
     }
 }
 
-/// An engine for each end; `None` for the processor alone.
-fn engines(who: &Who, connections: usize, slab: usize) -> Result<Option<[Engine; 2]>, CellError> {
-    let (Who::Gpu(open) | Who::Routed(open)) = who else {
+/// An engine for each end, both on the GPU of the thread; `None` for the processor alone.
+fn engines(who: &Who, thread: usize, options: Options) -> Result<Option<[Engine; 2]>, CellError> {
+    let (Who::Gpu(gpus) | Who::Routed(gpus)) = who else {
         return Ok(None);
     };
-    let engine = || open(options(connections, slab)).map_err(|error| failed(format!("{GPU}: {error}")));
+    let opened = || gpus.open(thread, options.clone());
+    let engine = || opened().map_err(|error| failed(format!("{GPU}: {error}")));
     Ok(Some([engine()?, engine()?]))
 }
 

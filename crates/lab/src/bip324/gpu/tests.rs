@@ -9,7 +9,7 @@ use crate::bip324::GPU_SHARE;
 use crate::ending::Ending;
 use crate::packets::gpu::tests::support::fake::Fake;
 use crate::packets::gpu::tests::support::kernels::Model;
-use crate::packets::gpu::tests::{broken, fake};
+use crate::packets::gpu::tests::{broken, fake, fakes};
 use crate::run::{CellError, Counted, Timed};
 use sealway_bip324::batch::Line;
 use sealway_cuda::Error;
@@ -34,7 +34,7 @@ const OPS: [Op; 3] = [Op::Pair, Op::Seal, Op::Open];
 fn windows(ops: &[Op], open: &Open) -> Vec<(String, String, Result<Counted, CellError>)> {
     let time = Duration::from_millis(5);
     let specs: Vec<Spec> = ops.iter().map(|&op| Spec::mix(op, 256)).collect();
-    cells(Profile::Quick, &specs, open, halves())
+    cells(Profile::Quick, &specs, &Gpus::unseen(open, 1), halves())
         .into_iter()
         .map(|mut cell| {
             let counted = cell.prepare().and_then(|()| cell.window(time, time));
@@ -120,7 +120,9 @@ fn a_run_says_by_which_costs_it_went() {
         ..crate::packets::tests::request(&[], 60)
     };
     let said = || {
-        let prepared = prepare(&request, &fake()).unwrap();
+        let prepared = prepare(&request, &fakes(2).0).unwrap();
+        let on_both = |fact: &String| fact.starts_with("on 2 x fake (");
+        assert!(prepared.subjects[1].differs.iter().any(on_both));
         let names: Vec<_> = prepared.subjects.iter().map(|subject| subject.name.clone()).collect();
         assert_eq!(names, ["sealway", GPU, ROUTED]);
         prepared.subjects[2].differs.clone()

@@ -8,7 +8,7 @@ use sealway_aead::batch::{Slot, Status};
 use sealway_cuda::{Engine, Message, Options, Report, Ticket, Ways};
 
 use super::moved::{failed, jobs, load_keys, nonce, refused};
-use super::{LINK_BYTES, Open, Spec};
+use super::{Gpus, LINK_BYTES, Spec};
 use crate::packets::pool::Pool;
 use crate::run::{CellError, Counted, Timed};
 use crate::workload::batch::Op;
@@ -29,7 +29,7 @@ fn ways(op: Op) -> &'static [bool] {
 pub(super) struct ResidentCell {
     pub(super) spec: Spec,
     pub(super) pool: Arc<Pool>,
-    pub(super) open: Open,
+    pub(super) gpus: Gpus,
 }
 
 impl ResidentCell {
@@ -89,13 +89,13 @@ impl Timed for ResidentCell {
     }
 
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
-        let mut engine = (self.open)(Options {
+        let options = Options {
             slots: self.pool.keys(),
             chunk_bytes: 4096,
             chunks: 1,
             ..Options::default()
-        })
-        .map_err(failed)?;
+        };
+        let mut engine = self.gpus.open(0, options).map_err(failed)?;
         load_keys(&mut engine, &self.pool)?;
         let directions = ways(self.spec.op);
         let share = directions.len() as u32;
@@ -119,7 +119,7 @@ impl Timed for ResidentCell {
 pub(super) struct PinnedCell {
     pub(super) spec: Spec,
     pub(super) pool: Arc<Pool>,
-    pub(super) open: Open,
+    pub(super) gpus: Gpus,
 }
 
 /// A batch in pinned memory.
@@ -143,14 +143,14 @@ impl PinnedCell {
         let bytes = packets
             .map(|packets| self.pool.texts(&packets).len() + packets.len() * 128)
             .max();
-        let mut engine = (self.open)(Options {
+        let options = Options {
             slots: self.pool.keys(),
             chunk_bytes: bytes.unwrap_or(0).next_multiple_of(4096) + 8192,
             chunks: streams,
             timing,
             ..Options::default()
-        })
-        .map_err(failed)?;
+        };
+        let mut engine = self.gpus.open(0, options).map_err(failed)?;
         load_keys(&mut engine, &self.pool)?;
         Ok(engine)
     }
@@ -300,7 +300,7 @@ impl Timed for PinnedCell {
 pub(super) struct LinkCell {
     pub(super) ways: Ways,
     pub(super) streams: usize,
-    pub(super) open: Open,
+    pub(super) gpus: Gpus,
 }
 
 impl Timed for LinkCell {
@@ -309,13 +309,13 @@ impl Timed for LinkCell {
     }
 
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
-        let mut engine = (self.open)(Options {
+        let options = Options {
             slots: 1,
             chunk_bytes: LINK_BYTES,
             chunks: self.streams,
             ..Options::default()
-        })
-        .map_err(failed)?;
+        };
+        let mut engine = self.gpus.open(0, options).map_err(failed)?;
         let mut turns = |time: Duration| -> Result<Counted, CellError> {
             let mut counted = Counted::default();
             let began = Instant::now();

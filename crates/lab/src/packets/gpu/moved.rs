@@ -6,7 +6,7 @@ use sealway_aead::batch::{Job, Memory, Slot, Status};
 use sealway_aead::{Nonce, Suite};
 use sealway_cuda::{Engine, Options};
 
-use super::Open;
+use super::Gpus;
 use crate::packets::mover::Mover;
 use crate::packets::pool::Pool;
 use crate::run::CellError;
@@ -64,12 +64,13 @@ pub(super) struct Called {
 }
 
 impl Called {
-    pub(super) fn new(open: &Open, pool: &Pool) -> Result<Self, CellError> {
-        let mut engine = open(Options {
+    /// On the GPU of a thread.
+    pub(super) fn new(gpus: &Gpus, thread: usize, pool: &Pool) -> Result<Self, CellError> {
+        let options = Options {
             slots: pool.keys(),
             ..Options::default()
-        })
-        .map_err(failed)?;
+        };
+        let mut engine = gpus.open(thread, options).map_err(failed)?;
         load_keys(&mut engine, pool)?;
         Ok(Called {
             engine,

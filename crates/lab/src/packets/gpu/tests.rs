@@ -1,5 +1,10 @@
 //! The cells of a GPU, on a device made of ordinary memory.
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use sealway_cuda::{Engine, Error, Options};
+
 use super::*;
 use crate::ending::Ending;
 use crate::packets::tests::{Watcher, request};
@@ -11,11 +16,44 @@ use crate::run::{Counted, Timed};
 pub(crate) mod support;
 
 use sealway_cuda::device::Launch;
-use support::fake::{Fake, Kernels, Memory};
+use support::fake::{Fake, Kernels, Memory, Seen};
 use support::kernels::Model;
 
+/// Engines that were opened: the number of the device, and what it saw.
+pub(crate) type Opened = Arc<Mutex<Vec<(u32, Arc<Mutex<Seen>>)>>>;
+
+/// A machine with so many devices.
+pub(crate) fn fakes(count: u32) -> (Open, Opened) {
+    let opened = Opened::default();
+    let theirs = Arc::clone(&opened);
+    let open: Open = Arc::new(move |options| {
+        let ordinal = options.device;
+        if ordinal >= count {
+            return Err(Error::NoSuchDevice {
+                ordinal,
+                devices: count,
+            });
+        }
+        let device = Fake::new(Model);
+        theirs.lock().unwrap().push((ordinal, Arc::clone(&device.seen)));
+        Engine::with_device(Box::new(device), options)
+    });
+    (open, opened)
+}
+
+/// How many engines of each device have worked.
+pub(crate) fn worked(opened: &Opened) -> BTreeMap<u32, usize> {
+    let mut worked = BTreeMap::new();
+    for (device, seen) in &*opened.lock().unwrap() {
+        if !seen.lock().unwrap().launches.is_empty() {
+            *worked.entry(*device).or_default() += 1;
+        }
+    }
+    worked
+}
+
 pub(crate) fn fake() -> Open {
-    Arc::new(|options| Engine::with_device(Box::new(Fake::new(Model)), options))
+    fakes(1).0
 }
 
 fn spec(mode: Mode, op: Op) -> Spec {
@@ -31,7 +69,7 @@ fn spec(mode: Mode, op: Op) -> Spec {
 
 fn windows_of(specs: &[Spec]) -> Result<Vec<(Cell, Counted)>, CellError> {
     let time = Duration::from_millis(5);
-    cells(specs, &fake())
+    cells(specs, &Gpus::unseen(&fake(), 1), 2)
         .into_iter()
         .map(|mut cell| {
             cell.prepare()?;
@@ -78,6 +116,36 @@ fn every_mode_and_operation_is_measured_and_right() {
         }
     }
     assert!(windows.next().is_none());
+}
+
+/// Of several devices one thread has the first, and all threads take them in turn.
+#[test]
+fn all_threads_share_out_the_devices() {
+    let (open, opened) = fakes(2);
+    let gpus = Gpus::find(open).unwrap();
+    let specs = [Mode::Kernel, Mode::Pinned, Mode::Call].map(|mode| spec(mode, Op::Seal));
+    for mut cell in cells(&specs, &gpus, 4) {
+        opened.lock().unwrap().clear();
+        let time = Duration::from_millis(1);
+        cell.prepare().and_then(|()| cell.window(time, time)).unwrap();
+        let worked = worked(&opened);
+        match cell.subject.as_str() {
+            // One more has looked whether forgeries are refused.
+            GPU_ALL_THREADS => assert_eq!(worked, BTreeMap::from([(0, 3), (1, 2)])),
+            GPU => assert!(worked.len() == 1 && worked.contains_key(&0), "{worked:?}"),
+            _ => assert!(worked.is_empty(), "{worked:?}"),
+        }
+    }
+    let subjects = subjects(&gpus, 4);
+    let on = |name: &str| {
+        let subject = subjects.iter().find(|subject| subject.name == name).unwrap();
+        subject
+            .differs
+            .iter()
+            .find_map(|fact| fact.strip_prefix("on "))
+            .unwrap()
+    };
+    assert_eq!(on(GPU_ALL_THREADS), format!("2 x {}", on(GPU)));
 }
 
 #[test]
@@ -149,10 +217,10 @@ pub(crate) fn broken() -> Open {
 /// Kernels that leave out what they should do are found.
 #[test]
 fn wrong_data_is_found() {
-    let open = broken();
+    let gpus = Gpus::unseen(&broken(), 1);
     for mode in [Mode::Kernel, Mode::Pinned, Mode::Call] {
         for op in [Op::Seal, Op::Open] {
-            let mut cell = cells(&[spec(mode, op)], &open).remove(0);
+            let mut cell = cells(&[spec(mode, op)], &gpus, 2).remove(0);
             let time = Duration::from_millis(1);
             let found = cell.prepare().and_then(|()| cell.window(time, time).map(drop));
             assert!(

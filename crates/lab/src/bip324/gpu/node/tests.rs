@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::*;
+use crate::packets::gpu::Open;
 use crate::packets::gpu::tests::support::fake::{Fake, Kernels, Memory};
-use crate::packets::gpu::tests::{broken, fake};
+use crate::packets::gpu::tests::{broken, fake, fakes, worked};
 use sealway_cuda::device::Launch;
 
 const FEW: Extent = Extent {
@@ -42,14 +45,14 @@ fn cases_end_with_all_processors_and_differ() {
     }
 }
 
-fn measured(open: &Open, threads: usize, subjects: &[&str]) -> Vec<(String, Result<Counted, CellError>)> {
+fn measured(gpus: &Gpus, threads: usize, subjects: &[&str]) -> Vec<(String, Result<Counted, CellError>)> {
     let time = Duration::from_millis(5);
     let spec = Spec { threads, batch: 256 };
     let window = |mut cell: Cell| {
         let counted = cell.prepare().and_then(|()| cell.window(time, time));
         (cell.subject.clone(), counted)
     };
-    let cells = cells(&[spec], open, FEW, None).into_iter();
+    let cells = cells(&[spec], gpus, FEW, None).into_iter();
     let asked = cells.filter(|cell| subjects.contains(&cell.subject.as_str()));
     asked.map(window).collect()
 }
@@ -57,8 +60,9 @@ fn measured(open: &Open, threads: usize, subjects: &[&str]) -> Vec<(String, Resu
 #[test]
 fn packets_go_where_they_should() {
     // To measure what this device costs takes long: one thread does.
-    let mut windows = measured(&fake(), 2, &[Batched::NAME, GPU]);
-    windows.extend(measured(&fake(), 1, &[ROUTED]));
+    let gpus = Gpus::unseen(&fake(), 1);
+    let mut windows = measured(&gpus, 2, &[Batched::NAME, GPU]);
+    windows.extend(measured(&gpus, 1, &[ROUTED]));
     assert_eq!(windows.len(), 3);
     for (subject, counted) in windows {
         let counted = counted.unwrap();
@@ -77,9 +81,19 @@ fn packets_go_where_they_should() {
     }
 }
 
+/// Both engines of a thread have one device, that of the next thread is the next.
+#[test]
+fn threads_share_out_the_devices() {
+    let (open, opened) = fakes(2);
+    let windows = measured(&Gpus::find(open).unwrap(), 4, &[GPU]);
+    assert!(windows.iter().all(|(_, counted)| counted.is_ok()), "{windows:?}");
+    // The first thread's were tried before.
+    assert_eq!(worked(&opened), BTreeMap::from([(0, 6), (1, 4)]));
+}
+
 #[test]
 fn a_device_that_does_not_do_its_work_gives_no_figures() {
-    for (subject, counted) in measured(&broken(), 2, &[Batched::NAME, GPU]) {
+    for (subject, counted) in measured(&Gpus::unseen(&broken(), 1), 2, &[Batched::NAME, GPU]) {
         assert_eq!(counted.is_ok(), subject == Batched::NAME, "{subject}: {counted:?}");
     }
 }
@@ -125,7 +139,7 @@ fn costs_are_measured_when_all_threads_are_ready() {
         threads: THREADS,
         batch: 256,
     };
-    let mut cells = cells(&[spec], &open, FEW, None).into_iter();
+    let mut cells = cells(&[spec], &Gpus::unseen(&open, 1), FEW, None).into_iter();
     let mut routed = cells.find(|cell| cell.subject == ROUTED).unwrap();
     assert!(routed.window(Duration::ZERO, Duration::ZERO).is_err());
     assert_eq!(order.opened.load(Ordering::SeqCst), 2 * THREADS);
