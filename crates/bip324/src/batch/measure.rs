@@ -98,6 +98,9 @@ impl Costs {
     /// works as long beside it as it took by itself, by `clock` and for 1024 batches at most. The executor has to come to an end
     /// by itself. Slots 0 to 15 of its keys are used and cleared. What it gives is compared with what the processor gives.
     ///
+    /// A device that had nothing to do may be slow for some tenths of a second: measure again until they are over, and take the last
+    /// costs; in all threads at once, if they are to share the device.
+    ///
     /// # Errors
     /// [`MeasureError`], with the executor's keys cleared.
     pub fn measure(

@@ -5,8 +5,8 @@
 //! `decoys`. Everything that belongs to a packet is in them: numbers, lengths, changes of keys, copies, delivery.
 //!
 //! Subjects: `sealway`, the processor alone; `sealway:gpu`, all packets go to the GPU; `sealway:routed`, as many go there as
-//! make a batch end soonest, by the costs of this machine. Costs are read from the file that keeps them, or measured before
-//! the first window and kept. What a device does and does not is no CPU time: all are read by the wall (method `T`).
+//! make a batch end soonest, by the costs of this machine, those of a GPU that is awake. Costs are read from the file that keeps them, or
+//! measured before the first window and kept. What a device does and does not is no CPU time: all are read by the wall (method `T`).
 //!
 //! Metrics besides: `gpu_share`, the part of packets that the GPU did. A GPU that fails ends its cells; that the processor would
 //! have gone on in its place is no result. Engines are open for their own windows only, so that the pinned memory of one cell is
@@ -19,7 +19,7 @@ mod tests;
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sealway_bip324::batch::{Backend, Costs, Executor, MeasureError, Routing};
 use sealway_cuda::{Engine, Options};
@@ -44,7 +44,10 @@ use crate::workload::{LabError, Prepared, Request};
 pub(crate) const ROUTED: &str = "sealway:routed";
 
 /// Version of what a window does.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+
+/// For how long a GPU that had nothing to do runs slower, and a little more.
+const WAKING: Duration = Duration::from_millis(300);
 
 /// Contents of an average packet of the mix, for words.
 const MEAN: usize = 325;
@@ -133,13 +136,27 @@ pub(super) fn cells(profile: Profile, specs: &[Spec], gpus: &Gpus, costs: Costs)
     cells.collect()
 }
 
+/// What packets cost on an engine and on this thread, measured again and again for so long: a GPU that had nothing to do looks slow at
+/// first, and the last time counts.
+fn measured(engine: &mut Engine, backend: Backend, waking: Duration) -> Result<Costs, MeasureError> {
+    let begin = Instant::now();
+    loop {
+        let costs = Costs::measure(engine, backend, &mut || begin.elapsed())?;
+        if begin.elapsed() >= waking {
+            return Ok(costs);
+        }
+    }
+}
+
 /// The costs of a device, known or measured now.
 fn costs(engine: &mut Engine, request: &Request) -> Result<KnownCosts, LabError> {
-    kept::costs_of(engine, Backend::best(), request.costs.as_deref()).map_err(|error: MeasureError| LabError::Device {
-        why: match std::error::Error::source(&error) {
-            Some(cause) => format!("{error}: {cause}"),
-            None => error.to_string(),
-        },
+    kept::costs_of(engine, Backend::best(), request.costs.as_deref(), WAKING).map_err(|error: MeasureError| {
+        LabError::Device {
+            why: match std::error::Error::source(&error) {
+                Some(cause) => format!("{error}: {cause}"),
+                None => error.to_string(),
+            },
+        }
     })
 }
 

@@ -3,11 +3,13 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
-use std::time::Instant;
+use std::time::Duration;
 
 use sealway_bip324::batch::{Backend, Costs, KeptCosts, MeasureError};
 use sealway_cuda::Engine;
 use sealway_net::replace::replace;
+
+use super::measured;
 
 /// Costs, and where they are from.
 #[derive(Debug)]
@@ -31,11 +33,16 @@ pub(super) enum CostsFile {
 }
 
 /// The costs of a GPU's engine and of this processor with one thread: those that `file` holds for this setting, or else
-/// measured, which takes some ten milliseconds, and kept there.
+/// measured for as long as the GPU takes to be awake, and kept there.
 ///
 /// # Errors
 /// As [`Costs::measure`]; what becomes of the file is none.
-pub(super) fn costs_of(engine: &mut Engine, backend: Backend, file: Option<&Path>) -> Result<KnownCosts, MeasureError> {
+pub(super) fn costs_of(
+    engine: &mut Engine,
+    backend: Backend,
+    file: Option<&Path>,
+    waking: Duration,
+) -> Result<KnownCosts, MeasureError> {
     let setting = KeptCosts::setting_of_gpu(engine, backend);
     let kept = file.map_or(Ok(KeptCosts::default()), read);
     if let Ok(kept) = &kept
@@ -44,8 +51,7 @@ pub(super) fn costs_of(engine: &mut Engine, backend: Backend, file: Option<&Path
         let file = CostsFile::Read;
         return Ok(KnownCosts { costs, file });
     }
-    let begin = Instant::now();
-    let costs = Costs::measure(engine, backend, &mut || begin.elapsed())?;
+    let costs = measured(engine, backend, waking)?;
     let written = kept.and_then(|mut kept| {
         kept.set(&setting, costs);
         file.map(|file| write(file, &kept)).transpose()

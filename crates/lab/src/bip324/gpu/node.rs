@@ -3,8 +3,8 @@
 //!
 //! A batch is under way while its thread submits the next and reads the one before, as in a program that does not wait. With a GPU,
 //! packets are written once, into slabs of memory that it reads. Costs for `sealway:routed` are measured before each window,
-//! by all threads at once, when every one has its packets and its engines: those of a GPU that is shared, and of processors
-//! that do nothing else.
+//! by all threads at once, when every one has its packets and its engines, until the GPU is awake: those of a GPU that is shared, and
+//! of processors that do nothing else.
 //!
 //! Before the clock starts, what three batches are on the wire and what is opened of them is compared; after it stops, what is
 //! opened of three more. In between, bytes of contents are counted.
@@ -16,10 +16,10 @@ use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sealway_bip324::batch::{Backend, Costs, Routing};
+use sealway_bip324::batch::{Backend, Routing};
 use sealway_cuda::{Engine, Options};
 
-use super::{GPU, GPU_SHARE, ROUTED};
+use super::{GPU, GPU_SHARE, ROUTED, WAKING, measured};
 use crate::bip324::definition::{MANY, packets_of};
 use crate::bip324::ends::{self, BatchEnd, Batched};
 use crate::bip324::links::{Link, failed, links};
@@ -56,13 +56,13 @@ pub(super) struct Extent {
     window: Duration,
 }
 
-/// With contents and what is sealed of them, a thread has 20 MB of packets. A GPU that had nothing to do runs slower for some tenths of
-/// a second, and every window begins with one; a shorter window has too few batches of each thread.
+/// With contents and what is sealed of them, a thread has 20 MB of packets. Every window begins with a GPU that had nothing to do; a
+/// shorter window has too few batches of each thread.
 pub(super) const EXTENT: Extent = Extent {
     connections: MANY,
     packets: 32_768,
     slab: 2 << 20,
-    warmup: Duration::from_millis(300),
+    warmup: WAKING,
     window: Duration::from_millis(200),
 };
 
@@ -178,7 +178,7 @@ struct NodeCell {
 impl Timed for NodeCell {
     fn prepare(&mut self) -> Result<(), CellError> {
         let node = Node::new(0, &self.shares.get()?[0], self.batch, &self.who, self.extent.slab)?;
-        node.ready(&self.who, Instant::now()).map(drop)
+        node.ready(&self.who, Instant::now(), Duration::ZERO).map(drop)
     }
 
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
@@ -193,7 +193,7 @@ impl Timed for NodeCell {
             })?;
             // Whoever measured costs beside threads that still set up would find the processor too slow.
             let start = Instant::now() + AHEAD;
-            let nodes = all(scope, pin, nodes, move |node| node.ready(who, start))?;
+            let nodes = all(scope, pin, nodes, move |node| node.ready(who, start, warmup))?;
             let start = Instant::now() + AHEAD;
             let done = all(scope, pin, nodes, move |node| node.run(start, warmup, window))?;
             Ok(sum(&done, window))
@@ -287,12 +287,13 @@ impl<'a> Node<'a> {
         })
     }
 
-    /// From `start` on, measures costs where packets go by them, gives both ends their engines, and compares.
-    fn ready(mut self, who: &Who, start: Instant) -> Result<Self, CellError> {
+    /// From `start` on, measures costs where packets go by them, for as long as the GPU takes to be awake; gives both ends their
+    /// engines, and compares.
+    fn ready(mut self, who: &Who, start: Instant, waking: Duration) -> Result<Self, CellError> {
         wait_until(start);
         if let Some([mut here, there]) = self.engines.take() {
             let routing = match who {
-                Who::Routed(_) => Routing::Measured(costs(&mut here)?),
+                Who::Routed(_) => Routing::Measured(measured(&mut here, Backend::best(), waking).map_err(failed)?),
                 Who::Processor | Who::Gpu(_) => Routing::Always,
             };
             self.here.transport.set_executor(Box::new(here), routing);
@@ -430,12 +431,6 @@ fn engines(who: &Who, thread: usize, options: Options) -> Result<Option<[Engine;
     let opened = || gpus.open(thread, options.clone());
     let engine = || opened().map_err(|error| failed(format!("{GPU}: {error}")));
     Ok(Some([engine()?, engine()?]))
-}
-
-/// What packets cost on an engine and on this thread, now.
-fn costs(engine: &mut Engine) -> Result<Costs, CellError> {
-    let begin = Instant::now();
-    Costs::measure(engine, Backend::best(), &mut || begin.elapsed()).map_err(failed)
 }
 
 #[cfg(test)]

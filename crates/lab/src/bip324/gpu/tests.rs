@@ -139,6 +139,27 @@ fn a_run_says_by_which_costs_it_went() {
     assert_eq!(error.ending(), Ending::Done);
 }
 
+/// As long as a GPU takes to be awake, and once in any case.
+#[test]
+fn costs_are_measured_until_the_device_is_awake() {
+    let launches = |waking| {
+        let device = Fake::new(Model);
+        let seen = Arc::clone(&device.seen);
+        let mut engine = Engine::with_device(Box::new(device), options()).unwrap();
+        let begin = Instant::now();
+        measured(&mut engine, Backend::best(), waking).unwrap();
+        let (took, launches) = (begin.elapsed(), seen.lock().unwrap().launches.len());
+        assert!(took >= waking, "{took:?}");
+        launches
+    };
+    let once = launches(Duration::ZERO);
+    let often = launches(Duration::from_millis(500));
+    assert!(
+        once > 0 && often.is_multiple_of(once),
+        "{often} launches, {once} at a time"
+    );
+}
+
 /// Measured once, and once more only for what costs differently; what is no file of ours stays as it is.
 #[test]
 fn costs_are_kept() {
@@ -155,7 +176,7 @@ fn costs_are_kept() {
         let device = Fake::new(Model);
         let seen = Arc::clone(&device.seen);
         let mut engine = Engine::with_device(Box::new(device), options).unwrap();
-        let known = kept::costs_of(&mut engine, Backend::best(), path).unwrap();
+        let known = kept::costs_of(&mut engine, Backend::best(), path, Duration::ZERO).unwrap();
         drop(engine);
         let measured = !seen.lock().unwrap().launches.is_empty();
         (known, measured)
