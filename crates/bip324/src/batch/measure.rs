@@ -18,8 +18,17 @@ const SLOTS: usize = 16;
 /// Jobs of a small batch and of a large one.
 const JOBS: [usize; 2] = [16, 512];
 
-/// Bytes of a short message and of a long one.
-const LENGTHS: [usize; 2] = [64, 576];
+/// Bytes of the messages of a batch, over and over: as different as those of packets, so that an executor does with them what it does
+/// with packets; a GPU has a kernel for each of several ranges. Short ones, 128 on average, and long ones, 576.
+const SHORT: Lengths = [8, 31, 420, 3, 62, 25, 1000, 17, 30, 5, 210, 124, 12, 28, 52, 21];
+const LONG: Lengths = [
+    60, 1100, 450, 150, 3000, 110, 700, 250, 20, 800, 126, 1500, 90, 400, 160, 300,
+];
+
+type Lengths = [usize; JOBS[0]];
+
+/// Bytes of a message that an executor has to take, at least: with less, short messages and long ones could be alike.
+const LEAST: usize = 65;
 
 /// Times that each batch is timed, after one time that is not. The median counts.
 const TIMES: usize = 5;
@@ -92,9 +101,9 @@ impl Costs {
     /// Measures what jobs cost on the processor, with one thread, and on an executor, before that is set.
     ///
     /// `clock` gives the time since any moment, as `Instant::elapsed` does. Three shapes of batches are sealed, 16 and 512
-    /// short messages and 512 long ones, six times each by the processor alone, by the executor alone and by the executor
-    /// while the processor works; the median of five counts, so a pause of this thread now and then changes nothing. It takes
-    /// about ten milliseconds, several times that with the portable backend, and more if the executor is slow: the processor
+    /// short messages and 512 long ones, their lengths as different as those of packets: six times each by the processor alone, by
+    /// the executor alone and by the executor while the processor works; the median of five counts, so a pause of this thread now and
+    /// then changes nothing. It takes about ten milliseconds, several times that with the portable backend, and more if the executor is slow: the processor
     /// works as long beside it as it took by itself, by `clock` and for 1024 batches at most. The executor has to come to an end
     /// by itself. Slots 0 to 15 of its keys are used and cleared. What it gives is compared with what the processor gives.
     ///
@@ -109,12 +118,14 @@ impl Costs {
         clock: &mut dyn FnMut() -> Duration,
     ) -> Result<Costs, MeasureError> {
         let (longest, slots) = (executor.longest(), executor.slots().min(SLOTS));
-        let [short, long] = [LENGTHS[0], LENGTHS[1].min(longest)];
-        if long <= short || slots == 0 {
+        if longest < LEAST || slots == 0 {
             let slots = executor.slots();
             return Err(MeasureError::Limits { longest, slots });
         }
-        let (bytes, jobs) = (JOBS[1] * (long + TAG_LEN), JOBS[1]);
+        let shapes = [(SHORT, JOBS[0]), (SHORT, JOBS[1]), (LONG, JOBS[1])];
+        let shapes = shapes.map(|(lengths, jobs)| messages(&lengths, jobs, longest));
+        let sums = shapes.each_ref().map(|lens| lens.iter().sum::<usize>());
+        let (bytes, jobs) = (sums[2] + JOBS[1] * TAG_LEN, JOBS[1]);
         if executor.slabs() > 0 && (executor.slab_bytes() < bytes || executor.slab_jobs() < jobs) {
             return Err(MeasureError::Slab { bytes, jobs });
         }
@@ -131,17 +142,16 @@ impl Costs {
             keys,
             clock,
         };
-        let shapes = [(JOBS[0], short), (JOBS[1], short), (JOBS[1], long)];
         let mut times = [Times::default(); 3];
-        let measured = shapes.into_iter().zip(&mut times).try_for_each(|((jobs, len), times)| {
-            *times = bench.shape(jobs, len)?;
+        let measured = shapes.iter().zip(&mut times).try_for_each(|(lens, times)| {
+            *times = bench.shape(lens)?;
             Ok(())
         });
         for slot in 0..slots {
             bench.executor.clear_key(Slot(slot as u32));
         }
         measured?;
-        let line = |of: fn(&Times) -> u64| line(times.each_ref().map(of), short, long);
+        let line = |of: fn(&Times) -> u64| line(times.each_ref().map(of), sums.map(|sum| sum as u64));
         if times[1].cpu == 0 || times[2].cpu == 0 {
             return Err(MeasureError::Clock);
         }
@@ -161,13 +171,19 @@ struct Times {
     executor: u64,
 }
 
-/// The line through three batches: few short messages, many short ones, many long ones.
-fn line([few, many, longer]: [u64; 3], short: usize, long: usize) -> Line {
+/// Bytes of each message of a batch. Every sixteen have all lengths, beginning with another each time.
+fn messages(lengths: &Lengths, jobs: usize, longest: usize) -> Vec<usize> {
+    let length = |n: usize| lengths[(5 * n + n / lengths.len()) % lengths.len()].min(longest);
+    (0..jobs).map(length).collect()
+}
+
+/// The line through three batches, of so many bytes: few short messages, many short ones, many long ones.
+fn line([few, many, longer]: [u64; 3], bytes: [u64; 3]) -> Line {
     let [fewer, more] = JOBS.map(|jobs| jobs as u64);
-    let byte = longer.saturating_sub(many) / (more * (long - short) as u64);
-    let with_bytes = many.saturating_sub(few) / (more - fewer);
-    let job = with_bytes.saturating_sub(byte * short as u64);
-    let fixed = few.saturating_sub(fewer * (job + byte * short as u64));
+    let byte = longer.saturating_sub(many) / (bytes[2] - bytes[1]);
+    let without_bytes = |time: u64, bytes: u64| time.saturating_sub(byte * bytes);
+    let job = without_bytes(many.saturating_sub(few), bytes[1] - bytes[0]) / (more - fewer);
+    let fixed = without_bytes(few, bytes[0]).saturating_sub(fewer * job);
     Line { fixed, job, byte }
 }
 
@@ -181,23 +197,21 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     /// Times batches of one shape.
-    fn shape(&mut self, count: usize, len: usize) -> Result<Times, MeasureError> {
-        let place = (len + TAG_LEN) as u32;
+    fn shape(&mut self, lens: &[usize]) -> Result<Times, MeasureError> {
         let nonce = |n: u32| {
             // These keys are known to everyone and seal only what is thrown away.
             let mut nonce = [0; 12];
             nonce[..4].copy_from_slice(&n.to_le_bytes());
             Nonce::assume_unique(Suite::ChaCha20Poly1305, &nonce)
         };
-        let job = |n: u32| {
+        let (mut jobs, mut start) = (Vec::with_capacity(lens.len()), 0);
+        for (n, &len) in (0..).zip(lens) {
             let slot = Slot(n % self.keys.slots() as u32);
-            Ok(Job::seal(slot, nonce(n)?, n * place..n * place + len as u32, n * place))
-        };
-        let jobs: Vec<Job> = (0..count as u32)
-            .map(job)
-            .collect::<Result<_, _>>()
-            .map_err(MeasureError::Processor)?;
-        let mut arena = vec![0; count * place as usize];
+            let nonce = nonce(n).map_err(MeasureError::Processor)?;
+            jobs.push(Job::seal(slot, nonce, start..start + len as u32, start));
+            start += (len + TAG_LEN) as u32;
+        }
+        let mut arena = vec![0; start as usize];
         let mut right = arena.clone();
         self.process(&jobs, &mut right)?;
         let mut spare = arena.clone();

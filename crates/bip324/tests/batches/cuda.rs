@@ -1,9 +1,11 @@
 //! The engine of `sealway-cuda` as executor, over a device made of ordinary memory, and over a GPU where there is one.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use sealway_bip324::batch::{Backend, Costs, Executor, KeptCosts, MeasureError, Routing};
+use sealway_cuda::device::{Lanes, Launch};
 use sealway_cuda::{Engine, Error, Options};
 
 use crate::both::{Both, HALF};
@@ -118,6 +120,38 @@ fn costs_and_limits_of_a_gpu() {
     let costs = Costs::measure(&mut engine, Backend::best(), &mut || begin.elapsed()).unwrap();
     let both = run(Both::new(4), engine, Routing::Measured(costs));
     assert_eq!(both.batch.counters().fallbacks, 0);
+}
+
+/// Packets have work for several kernels, and each launch takes its time: with messages of one length, batches cost less.
+#[test]
+fn measured_batches_have_work_for_all_kernels() {
+    for (slabs, kernels) in [
+        (0, [Lanes::One, Lanes::Eight, Lanes::Sixteen, Lanes::Warp].as_slice()),
+        (1, &[Lanes::Four, Lanes::Warp]),
+    ] {
+        let device = Fake::new(Model);
+        let seen = Arc::clone(&device.seen);
+        let room = Options {
+            slots: 16,
+            chunk_bytes: 1 << 20,
+            chunks: 1,
+            slabs,
+            slab_bytes: 1 << 20,
+            ..Options::default()
+        };
+        let mut engine = Engine::with_device(Box::new(device), room).unwrap();
+        let begin = Instant::now();
+        Costs::measure(&mut engine, Backend::best(), &mut || begin.elapsed()).unwrap();
+        let mut launches: BTreeMap<Lanes, usize> = BTreeMap::new();
+        for launch in &seen.lock().unwrap().launches {
+            if let Launch::Lanes { lanes, .. } = launch {
+                *launches.entry(*lanes).or_default() += 1;
+            }
+        }
+        // Six times three batches by itself, and as many beside the processor.
+        let each = kernels.iter().map(|&lanes| (lanes, 36));
+        assert_eq!(launches, each.collect::<BTreeMap<_, _>>());
+    }
 }
 
 #[test]
