@@ -15,6 +15,7 @@ mod memory;
 use std::ops::Range;
 
 use cudarc::driver::{result, sys};
+use sealway_aead::wipe::zero;
 
 use crate::Error;
 use crate::device::{Buffer, Device, DeviceInfo, Event, Launch, Pinned, Queue, Span};
@@ -214,7 +215,7 @@ impl Device for Driver {
         }
         let _ = self.context.bind();
         if let Ok(memory) = self.pinned(pinned) {
-            zeroize::Zeroize::zeroize(memory);
+            zero(memory);
         }
         if let Some(memory) = self.pinned.take(pinned.0) {
             // SAFETY: the address came from `malloc_host`, and `take` gives it once. Nothing under way uses it: all queues

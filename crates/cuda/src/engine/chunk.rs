@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Weak;
 
 use sealway_aead::batch::Status;
-use zeroize::Zeroize;
+use sealway_aead::wipe::zero;
 
 use crate::Error;
 use crate::device::{Buffer, Device, Event, Launch, Messages, Pinned, Queue, Span};
@@ -196,7 +196,7 @@ impl Chunk {
         let _ = device.finish(self.queue);
         for pinned in [self.host_in, self.host_out] {
             if let Ok(memory) = device.pinned(pinned) {
-                memory.zeroize();
+                zero(memory);
             }
             device.free_pinned(pinned);
         }

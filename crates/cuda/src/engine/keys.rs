@@ -6,7 +6,7 @@
 use std::fmt;
 
 use sealway_aead::batch::Slot;
-use zeroize::Zeroize;
+use sealway_aead::wipe::zero;
 
 use crate::Error;
 use crate::device::{Buffer, Device, Event, Launch, Pinned, Queue, Span};
@@ -102,7 +102,7 @@ impl KeyTable {
                 // Moved by hand, so that the old place is wiped.
                 let mut larger = Vec::with_capacity((2 * self.waiting.len()).max(64));
                 larger.extend_from_slice(&self.waiting);
-                self.waiting.zeroize();
+                zero(self.waiting.as_flattened_mut());
                 self.waiting = larger;
             }
             *place = self.waiting.len() as u32;
@@ -112,7 +112,7 @@ impl KeyTable {
         update[..4].copy_from_slice(&slot.0.to_le_bytes());
         match key {
             Some(key) => update[UPDATE - KEY..].copy_from_slice(key),
-            None => update[UPDATE - KEY..].zeroize(),
+            None => update[UPDATE - KEY..].fill(0),
         }
         *set = key.is_some();
         self.version += 1;
@@ -168,8 +168,9 @@ impl KeyTable {
             let slot = u32::from_le_bytes([update[0], update[1], update[2], update[3]]);
             self.places[slot as usize] = NONE;
         }
-        // Of all its capacity, and empties it.
-        self.waiting.zeroize();
+        // Not all of its capacity: behind these there is nothing that was not wiped before.
+        zero(self.waiting.as_flattened_mut());
+        self.waiting.clear();
         Ok(())
     }
 
@@ -184,7 +185,7 @@ impl KeyTable {
             self.under_way = false;
         }
         if !self.under_way && self.dirty > 0 {
-            device.pinned(self.host)?[..self.dirty].zeroize();
+            zero(&mut device.pinned(self.host)?[..self.dirty]);
             self.dirty = 0;
         }
         Ok(())
@@ -204,9 +205,9 @@ impl KeyTable {
         wipe(device, self.queue, Span::new(self.staging, &(0..self.round * UPDATE)));
         let _ = device.finish(self.queue);
         if let Ok(memory) = device.pinned(self.host) {
-            memory.zeroize();
+            zero(memory);
         }
-        self.waiting.zeroize();
+        zero(self.waiting.as_flattened_mut());
         device.free(self.table);
         device.free(self.staging);
         device.free_pinned(self.host);

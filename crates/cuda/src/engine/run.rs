@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use sealway_aead::batch::{Arenas, Job, Memory, Status};
-use zeroize::Zeroize;
+use sealway_aead::wipe::zero;
 
 use crate::Error;
 use crate::error::Stopped;
@@ -49,7 +49,7 @@ struct Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        self.bytes.zeroize();
+        zero(&mut self.bytes);
     }
 }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use sealway_aead::JobError;
 use sealway_aead::batch::{Job, Status};
-use zeroize::Zeroize;
+use sealway_aead::wipe::zero;
 
 use crate::Error;
 use crate::device::{Buffer, Device, Event, Launch, Pinned, Queue, Span};
@@ -243,7 +243,7 @@ impl Slab {
         let _ = device.finish(queue);
         for pinned in [self.host_in, self.host_out] {
             if let Ok(memory) = device.pinned(pinned) {
-                memory.zeroize();
+                zero(memory);
             }
             device.free_pinned(pinned);
         }
@@ -290,7 +290,7 @@ impl Engine {
         let tables = own.statuses.start..std::mem::take(&mut own.tables_end).min(own.sizes.bytes);
         let memory = self.device.pinned(own.host_in)?;
         if let Some(tables) = memory.get_mut(tables) {
-            tables.zeroize();
+            zero(tables);
         }
         Ok(())
     }

@@ -25,7 +25,7 @@ fn least(device: u32) -> Options {
 /// Opens the GPUs of this machine. Each is kept open as long as this is, so that kernels are loaded once and not in every window.
 pub(crate) fn here() -> Open {
     let kept: Mutex<HashMap<u32, Engine>> = Mutex::default();
-    Arc::new(move |options| {
+    Arc::new(move |options: Options| {
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Entry::Vacant(place) = kept.entry(options.device) {
             place.insert(Engine::open(least(options.device))?);
@@ -142,7 +142,7 @@ mod tests {
     /// Devices of which the second is too old.
     fn mixed(count: u32) -> (Open, Opened) {
         let (open, opened) = fakes(count);
-        let mixed: Open = Arc::new(move |options| match options.device {
+        let mixed: Open = Arc::new(move |options: Options| match options.device {
             1 => Err(Error::TooOldDevice {
                 have: (5, 0),
                 need: (7, 5),
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn one_that_does_not_work_is_no_missing_one() {
         let with = |error: Error| {
-            let open: Open = Arc::new(move |options| match options.device {
+            let open: Open = Arc::new(move |options: Options| match options.device {
                 0 => Err(error.clone()),
                 ordinal => Err(Error::NoSuchDevice { ordinal, devices: 1 }),
             });

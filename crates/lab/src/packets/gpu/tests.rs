@@ -26,7 +26,7 @@ pub(crate) type Opened = Arc<Mutex<Vec<(u32, Arc<Mutex<Seen>>)>>>;
 pub(crate) fn fakes(count: u32) -> (Open, Opened) {
     let opened = Opened::default();
     let theirs = Arc::clone(&opened);
-    let open: Open = Arc::new(move |options| {
+    let open: Open = Arc::new(move |options: Options| {
         let ordinal = options.device;
         if ordinal >= count {
             return Err(Error::NoSuchDevice {
