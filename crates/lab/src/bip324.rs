@@ -24,6 +24,9 @@
 //!
 //! `bip324 bench sockets` has one more `op`, `sockets`: the mix over many TCP connections, both ways. `bip324/crowd.rs` says more.
 //!
+//! Over an emulated link there are the cases over sockets only. Bytes are compared before any window as without it, and the CPU time
+//! of the link's thread is in no figure.
+//!
 //! With `--gpu` the workload is another: the same packets by a transport that has a GPU beside it. `bip324/gpu.rs` says more.
 //!
 //! Subjects: `sealway`, our `BatchTransport`; `sealway:single`, our `PacketSealer` and `PacketOpener`, one packet at a time;
@@ -53,6 +56,7 @@ mod sockets;
 #[cfg(feature = "peers")]
 mod theirs;
 mod traffic;
+mod way;
 
 use std::time::Duration;
 
@@ -72,6 +76,8 @@ use crate::workload::rows::{Reference, Scheme};
 use crate::workload::subjects::{self, BIP324, Found, ours, ours_as};
 use crate::workload::{self, LabError, Prepared, Request, Workload};
 use ciphers::{Ciphers, Own};
+
+pub use crowd::MOST_OVER_LINK;
 
 /// Name of the workload.
 pub const NAME: &str = "bip324";
@@ -95,7 +101,7 @@ pub static WORKLOAD: Workload = Workload {
 
 /// What the figures cannot show.
 const LIMITS: [&str; 3] = [
-    "Packets are framed, sealed and opened in memory; only the cases named sockets make system calls, over loopback.",
+    "Packets are framed, sealed and opened in memory; only the cases named sockets make system calls, over loopback or an emulated link.",
     "Both ends of every connection run in one process, so what a node does besides, such as validation, does not compete with it.",
     "A batch is full from the start: how long a program waits until it has that many packets does not count.",
 ];
@@ -198,31 +204,39 @@ pub(crate) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     }
     let found = subjects_of(request)?;
     let mut specs = definition::specs(request.profile);
-    specs.retain(|spec| request.wants(&spec.case()));
-    let cells = definition::cells(request.profile, &specs, &found);
+    specs.retain(|spec| request.wants(&spec.case()) && (request.link.is_none() || spec.is_over_sockets()));
+    let cells = definition::cells(request.profile, &specs, &found, request.over());
+    let overhead = Overhead {
+        per_window: OVERHEAD.per_window + request.link.map_or(Duration::ZERO, |link| link.settling()),
+        ..OVERHEAD
+    };
     Ok(Prepared {
-        plan: fit(request.profile, &cells, OVERHEAD, request.limit(), STRETCH)?,
+        plan: fit(request.profile, &cells, overhead, request.limit(), STRETCH)?,
         subjects: found.subjects,
         scheme: Scheme {
             method,
             ..Scheme::new(
                 NAME,
-                definition::hash(request.profile),
+                definition::hash(request.profile, request.link),
                 metrics,
                 Reference::Best(&PEERS),
             )
         },
         cells,
         warnings: Vec::new(),
-        recommend: advice::advice,
+        // What a link gives is the same for all, and the advice is of memory and of loopback.
+        recommend: match request.link {
+            Some(_) => |_| Vec::new(),
+            None => advice::advice,
+        },
     })
 }
 
-/// The hash of a definition, with the CPUs that threads are to stay on: figures of other places are not of one kind.
+/// The hash of a definition, with the CPUs that threads are to stay on and the link: figures of others are not of one kind.
 fn hash_on(request: &Request, definition: &str) -> String {
     match &request.pin {
-        Some(places) => workload::hash(&format!("{definition} {}", places.definition())),
-        None => workload::hash(definition),
+        Some(places) => workload::hash_over(&format!("{definition} {}", places.definition()), request.link),
+        None => workload::hash_over(definition, request.link),
     }
 }
 

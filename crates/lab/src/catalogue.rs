@@ -15,8 +15,10 @@ pub const ALL: Catalogue = Catalogue(&[
     &calibrate::WORKLOAD,
 ]);
 
-/// Those that can run over an emulated link ([`crate::link`]): their bytes go through sockets between two ends.
+/// Those that can run over an emulated link ([`crate::link`]): their bytes go through sockets between two ends. `calibrate` is none of
+/// them, though its bytes do: generators that are compared over a link would all show what its relay can do.
 pub const OVER_LINKS: Catalogue = Catalogue(&[
+    &bip324::WORKLOAD,
     &transports::WORKLOAD,
     &requests::WORKLOAD,
     &flows::WORKLOAD,

@@ -38,6 +38,7 @@ mod tests;
 
 use std::time::Duration;
 
+pub(crate) use check::accept;
 pub use check::{Measured, measure};
 pub use parse::LinkError;
 pub use relay::Relay;
@@ -169,6 +170,11 @@ impl Link {
         const MOST: f64 = 60.0;
         let moved = self.rate.map_or(0.0, |rate| 4.0 * bytes as f64 * 8.0 / rate as f64);
         self.round_trip() * 20 + Duration::from_secs_f64(moved.min(MOST))
+    }
+
+    /// The time that `bytes` take at the rate, on however many connections.
+    pub(crate) fn passing(&self, bytes: u64) -> Duration {
+        Duration::from_secs_f64(self.rate.map_or(0.0, |rate| bytes as f64 * 8.0 / rate as f64))
     }
 
     /// The time that one stream takes for `bytes` once it has opened: at the rate, or at that of Reno over the losses.

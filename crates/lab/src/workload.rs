@@ -124,7 +124,8 @@ pub struct Request {
     pub cases: Option<fn(&Case) -> bool>,
     /// With a GPU beside this machine's processor: the workloads `packets` and `bip324` only.
     pub gpu: bool,
-    /// Instead of all else, packets over so many connections, by sockets: the workload `bip324` only.
+    /// Instead of all else, packets over so many connections, by sockets: the workload `bip324` only. Over a link at most
+    /// [`crate::bip324::MOST_OVER_LINK`].
     pub sockets: Vec<usize>,
     /// The CPUs that the threads of a case stay on: the workload `bip324` only, over sockets and of a node.
     pub pin: Option<crate::pin::Places>,

@@ -182,12 +182,14 @@ pub(crate) struct LabRun {
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(sealway_lab::packets::MODES))]
     pub(crate) gpu_mode: Vec<String>,
 
-    /// Emulate a link between both ends, such as rate=100mbit,rtt=40ms,loss=0.1%, for the workloads transports, requests, flows and files
+    /// Emulate a link between both ends, such as rate=100mbit,rtt=40ms,loss=0.1%, for the workloads bip324, transports, requests, flows
+    /// and files
     ///
     /// Any of rate= (each direction: bit, kbit, mbit or gbit a second, 1kbit to 100gbit), rtt= (there and back: us, ms or s, up to 10s)
     /// and loss= (of packets, with rtt=, up to 50%). It is a model of what TCP shows over such a link, in user space; it is measured by
-    /// itself first, and the report says what it gives. Results over different links do not compare.
-    #[arg(long, value_name = "NAME=VALUE,…", value_parser = str::parse::<LabLink>)]
+    /// itself first, and the report says what it gives. Results over different links do not compare. Of bip324 there are only the cases
+    /// over sockets then.
+    #[arg(long, value_name = "NAME=VALUE,…", value_parser = str::parse::<LabLink>, conflicts_with = "gpu")]
     pub(crate) link: Option<LabLink>,
 
     #[command(flatten)]

@@ -12,6 +12,9 @@
 //!
 //! The latency of a message runs from when the sender was given its batch to when the receiver sees its contents, for every message
 //! that is seen inside the window. Senders are always two batches ahead, so it holds the time that a message waits behind others.
+//!
+//! Over an emulated link connections are opened, and the first two batches compared, as through an open door. No more than two batches
+//! are under way each way, so the window has some round trips at least.
 
 mod batches;
 mod course;
@@ -19,24 +22,25 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use self::batches::Batches;
-use self::course::{Course, Shared};
+use self::course::{AHEAD, Course, Shared};
 use self::tasks::Tasks;
 use super::ciphers::{Ciphers, Own};
 use super::definition::{BATCH, hash, packets_of};
 use super::ends::Batched;
 use super::links::{Link, failed, links};
-use super::sockets::{carried, connect, spent};
+use super::sockets::carried;
 use super::traffic::Traffic;
+use super::way::Way;
 use super::{MESSAGES, NAME, OVER_SOCKETS, PEERS, hash_on, subjects_of};
+use crate::link::{self, Over};
 use crate::measure::WarningCode;
-use crate::measure::clock::process_cpu;
 use crate::peer::proc::raise_files;
 use crate::pin::{Places, keep};
 use crate::plan::{Overhead, Profile};
@@ -61,14 +65,29 @@ const EACH: usize = 8;
 /// Longest time without anything that comes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Files of a connection: one for each end, and as many for the relay of a link.
+const FILES_OF_ONE: u64 = 2;
+
 /// Files besides those of connections.
 const FILES: u64 = 100;
 
 /// The shortest window: batches on thousands of connections take tens of milliseconds each.
 const SHORTEST: Duration = Duration::from_millis(250);
 
+/// Round trips of the shortest window over a link: in each there are two batches.
+const ROUND_TRIPS: u32 = 10;
+
 /// Time to set up a connection at both ends.
 const SET_UP: Duration = Duration::from_micros(100);
+
+/// How many times as long it takes through the relay of a link.
+const RELAYED: u32 = 3;
+
+/// Most connections over an emulated link: each has four sockets, which one thread serves.
+pub const MOST_OVER_LINK: u16 = 10_000;
+
+/// Bytes of a packet of the mix on the wire, on the average.
+const PACKET: u64 = 345;
 
 /// One end of all connections.
 trait End: Send {
@@ -105,26 +124,52 @@ struct CrowdCell {
     batch: usize,
     make: Make,
     pin: Option<Places>,
+    over: Option<Over>,
+    /// Windows so far.
+    turns: u64,
 }
 
 impl Timed for CrowdCell {
+    /// Compares without a link, as all that comes before a window.
     fn prepare(&mut self) -> Result<(), CellError> {
-        self.run(Duration::ZERO, Duration::from_millis(2)).map(drop)
+        let way = self.way(None)?;
+        self.run(&way, Duration::ZERO, Duration::from_millis(2)).map(drop)
     }
 
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
-        self.run(warmup, window.max(SHORTEST))
+        let way = self.way(self.over)?;
+        self.turns += 1;
+        let link = self.over.map(|over| over.link);
+        let warmup = warmup + settling(link, self.batch);
+        let counted = self.run(&way, warmup, window.max(shortest(link)));
+        way.check()?;
+        counted
     }
 }
 
+/// The shortest window over a link, or without.
+fn shortest(link: Option<link::Link>) -> Duration {
+    SHORTEST.max(link.map_or(Duration::ZERO, |link| link.round_trip() * ROUND_TRIPS))
+}
+
+/// What comes before the warm-up over a link: windows of connections grow, and what senders are ahead by passes at its rate.
+fn settling(link: Option<link::Link>, batch: usize) -> Duration {
+    let ahead = AHEAD * batch as u64 * PACKET;
+    link.map_or(Duration::ZERO, |link| link.settling() + link.passing(ahead))
+}
+
 impl CrowdCell {
+    fn way(&self, over: Option<Over>) -> Result<Way, CellError> {
+        Way::open(over, self.turns).map_err(|error| unopened(self.crowd.traffic.connections(), &error))
+    }
+
     /// Opens all connections, measures and closes them.
-    fn run(&self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
+    fn run(&self, way: &Way, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
         let links = &self.crowd.links[..self.crowd.traffic.connections()];
         let shared = Arc::new(Shared::new(Arc::clone(&self.crowd.traffic), self.batch));
-        let sockets = connected(links.len()).map_err(|error| unopened(links.len(), &error))?;
+        let sockets = connected(way, links.len()).map_err(|error| unopened(links.len(), &error))?;
         let ends = (self.make)(links)?;
-        let (counted, ended) = thread::scope(|scope| {
+        let (counted, late, ended) = thread::scope(|scope| {
             let (shared, pin) = (&shared, self.pin.as_ref());
             let threads: Vec<_> = (0..)
                 .zip(ends)
@@ -139,13 +184,14 @@ impl CrowdCell {
                 })
                 .collect();
             let goes_on = || !threads.iter().any(thread::ScopedJoinHandle::is_finished);
-            let counted = measure(shared, goes_on, warmup, window);
+            let counted = measure(shared, way, goes_on, warmup, window);
+            let late = way.release();
             shared.stop();
             let ended: Vec<_> = threads
                 .into_iter()
                 .map(|thread| thread.join().unwrap_or_else(|_| Err(failed("an end stopped early"))))
                 .collect();
-            (counted, ended)
+            (counted, late, ended)
         });
         // Of two ends that failed one may only have lost the other.
         let (wrong, rest): (Vec<_>, Vec<_>) = ended
@@ -154,13 +200,20 @@ impl CrowdCell {
         wrong.into_iter().chain(rest).collect::<Result<(), _>>()?;
         shared.verdict()?;
         let mut counted = counted.ok_or_else(|| failed("an end stopped before the window did"))?;
+        counted.figures.extend(late);
         counted.tails.push((MESSAGES, shared.latencies()));
         Ok(counted)
     }
 }
 
 /// Waits for the warm-up and the window, as long as both ends go on; gives what was opened in the window.
-fn measure(shared: &Shared, goes_on: impl Fn() -> bool, warmup: Duration, window: Duration) -> Option<Counted> {
+fn measure(
+    shared: &Shared,
+    way: &Way,
+    goes_on: impl Fn() -> bool,
+    warmup: Duration,
+    window: Duration,
+) -> Option<Counted> {
     let pause = |until: &dyn Fn() -> bool| {
         while !until() {
             if !goes_on() {
@@ -171,23 +224,23 @@ fn measure(shared: &Shared, goes_on: impl Fn() -> bool, warmup: Duration, window
         Some(())
     };
     pause(&|| shared.is_compared())?;
+    way.engage();
     let began = Instant::now();
     pause(&|| began.elapsed() >= warmup)?;
-    let (cpu, before, began) = (process_cpu(), shared.opened(), Instant::now());
+    let (cpu, before, began) = (way.cpu(), shared.opened(), Instant::now());
     shared.time(true);
     pause(&|| began.elapsed() >= window)?;
     shared.time(false);
     let (wall, after) = (began.elapsed(), shared.opened());
-    let cpu = spent(cpu);
+    let cpu = way.spent(cpu);
     Some(carried([0, 1, 2].map(|i| after[i] - before[i]), wall, cpu))
 }
 
 /// Both ends of so many connections.
-fn connected(count: usize) -> std::io::Result<[Vec<TcpStream>; 2]> {
-    let listener = TcpListener::bind(("127.0.0.1", 0))?;
+fn connected(way: &Way, count: usize) -> std::io::Result<[Vec<TcpStream>; 2]> {
     let mut ends = [Vec::with_capacity(count), Vec::with_capacity(count)];
     for _ in 0..count {
-        for (end, all) in connect(&listener)?.into_iter().zip(&mut ends) {
+        for (end, all) in way.connect()?.into_iter().zip(&mut ends) {
             end.set_nonblocking(true)?;
             // Closed at once, so that thousands of ports are not kept for a minute.
             rustix::net::sockopt::set_socket_linger(&end, Some(Duration::ZERO))?;
@@ -226,9 +279,10 @@ fn makes(found: &Found) -> Vec<(&'static str, Make)> {
     makes
 }
 
-/// The numbers of connections that so many open files allow, each once, and what to say if they are fewer than asked.
-fn possible(asked: &[usize], files: u64) -> (Vec<usize>, Option<Warning>) {
-    let most = usize::try_from(files.saturating_sub(FILES) / 2).unwrap_or(usize::MAX);
+/// The numbers of connections that so many open files allow, each once, where a connection takes `each`, and what to say if they are
+/// fewer than asked.
+fn possible(asked: &[usize], each: u64, files: u64) -> (Vec<usize>, Option<Warning>) {
+    let most = usize::try_from(files.saturating_sub(FILES) / each).unwrap_or(usize::MAX);
     let counts = asked.iter().map(|count| (*count).min(most));
     let mut counts: Vec<usize> = counts.filter(|count| *count > 0).collect();
     keep_first(&mut counts);
@@ -237,7 +291,7 @@ fn possible(asked: &[usize], files: u64) -> (Vec<usize>, Option<Warning>) {
         let text = format!(
             "{wanted} connections need {} open files, and this process may have {files}: {most} connections were \
              possible.",
-            wanted as u64 * 2 + FILES
+            wanted as u64 * each + FILES
         );
         WarningCode::FewFiles.warn("", &text)
     });
@@ -265,12 +319,13 @@ fn cells(counts: &[usize], request: &Request, found: &Found) -> Vec<Cell> {
         };
         let cell = |(name, make): &(&'static str, Make)| {
             let (crowd, make) = (Rc::clone(&crowd), Rc::clone(make));
-            let (batch, pin) = (BATCH, request.pin.clone());
             let cell = CrowdCell {
                 crowd,
-                batch,
+                batch: BATCH,
                 make,
-                pin,
+                pin: request.pin.clone(),
+                over: request.over(),
+                turns: 0,
             };
             Cell::new(case(count), name, cell)
         };
@@ -282,21 +337,28 @@ fn cells(counts: &[usize], request: &Request, found: &Found) -> Vec<Cell> {
 /// Finds the subjects, makes the cells, fits the plan.
 pub(super) fn prepare(request: &Request) -> Result<Prepared, LabError> {
     let found = subjects_of(request)?;
-    let (counts, warning) = possible(&request.sockets, raise_files());
+    let (each, times) = match request.link {
+        Some(_) => (2 * FILES_OF_ONE, RELAYED),
+        None => (FILES_OF_ONE, 1),
+    };
+    let (counts, warning) = possible(&request.sockets, each, raise_files());
     let cells = cells(&counts, request, &found);
-    let most = u32::try_from(counts.iter().max().copied().unwrap_or(0)).unwrap_or(u32::MAX);
+    let mean = counts.iter().sum::<usize>() / counts.len().max(1);
+    let set_up = SET_UP * u32::try_from(mean).unwrap_or(u32::MAX);
+    // A window that is longer than those of the profile takes the rest of its time beside them.
+    let least = shortest(request.link).min(request.profile.window());
     let overhead = Overhead {
-        per_cell: SET_UP * most,
-        per_window: SET_UP * most,
+        per_cell: set_up,
+        per_window: set_up * times + settling(request.link, BATCH) + shortest(request.link) - least,
     };
     Ok(Prepared {
-        plan: fit_from(SHORTEST, request.profile, &cells, overhead, request.limit(), 1.0)?,
+        plan: fit_from(least, request.profile, &cells, overhead, request.limit(), 1.0)?,
         subjects: found.subjects,
         scheme: Scheme::new(
             NAME,
             hash_on(
                 request,
-                &format!("{NAME} {CROWD} {VERSION} each={EACH} {}", hash(request.profile)),
+                &format!("{NAME} {CROWD} {VERSION} each={EACH} {}", hash(request.profile, None)),
             ),
             |_| &OVER_SOCKETS,
             Reference::Best(&PEERS),

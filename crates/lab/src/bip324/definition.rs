@@ -12,6 +12,7 @@ use super::single::Single;
 use super::sockets::{self, Messages, SocketCell};
 use super::traffic::{DECOY_MAX, Traffic};
 use super::{LOOPBACK, NAME};
+use crate::link::{self, Over};
 use crate::plan::Profile;
 use crate::result::Case;
 use crate::run::{Cell, CellError};
@@ -47,13 +48,14 @@ const FIXED_BYTES: usize = 8 << 20;
 /// Packets of the traffic in which damage must be noticed.
 const FORGED: usize = 64;
 
-/// Hash of the numbers that define a window.
-pub(super) fn hash(profile: Profile) -> String {
+/// Hash of the numbers that define a window, over a link if there is one.
+pub(super) fn hash(profile: Profile, link: Option<link::Link>) -> String {
     let count = packets(profile);
-    workload::hash(&format!(
+    let definition = format!(
         "{NAME} {VERSION} mix=40%U[0,32],30%U[33,128],20%U[129,512],10%U[513,4096] decoys=U[0,{DECOY_MAX}] \
          packets={count} fixed={FIXED_BYTES} seed={SEED} connections={MANY} chunk={ALONE}/{TOGETHER}/{CHUNK} percentiles=all-rounds"
-    ))
+    );
+    workload::hash_over(&definition, link)
 }
 
 /// One parameter set.
@@ -84,6 +86,11 @@ impl Spec {
             batch,
             decoys: 0,
         }
+    }
+
+    /// Whether its packets leave the process.
+    pub(super) const fn is_over_sockets(&self) -> bool {
+        matches!(self, Spec::Sockets { .. })
     }
 
     pub(super) fn case(&self) -> Case {
@@ -290,8 +297,8 @@ pub(super) fn none(spec: &Spec, error: &CellError) -> Cell {
     failed_cell(spec.case(), Batched::NAME, error)
 }
 
-/// Every cell of a run.
-pub(super) fn cells(profile: Profile, specs: &[Spec], found: &Found) -> Vec<Cell> {
+/// Every cell of a run, those over sockets over a link if there is one.
+pub(super) fn cells(profile: Profile, specs: &[Spec], found: &Found, over: Option<Over>) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
     let links = match links(MANY) {
         Ok(links) => Rc::new(links),
@@ -311,8 +318,8 @@ pub(super) fn cells(profile: Profile, specs: &[Spec], found: &Found) -> Vec<Cell
             Spec::Sockets { bytes, batch } => {
                 let messages = Rc::new(Messages::new(bytes));
                 cells.extend(parties.iter().map(|party| {
-                    let (messages, make) = (Rc::clone(&messages), Rc::clone(&party.sockets));
-                    Cell::new(spec.case(), party.name, SocketCell { messages, batch, make })
+                    let cell = SocketCell::new(&messages, batch, &party.sockets, over);
+                    Cell::new(spec.case(), party.name, cell)
                 }));
             }
             Spec::Packets { .. } => {

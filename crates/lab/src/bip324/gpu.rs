@@ -207,7 +207,10 @@ pub(super) fn prepare(request: &Request, open: &Open) -> Result<Prepared, LabErr
             },
             ..Scheme::new(
                 NAME,
-                hash_on(request, &format!("{NAME} gpu {VERSION} {}", hash(request.profile))),
+                hash_on(
+                    request,
+                    &format!("{NAME} gpu {VERSION} {}", hash(request.profile, None)),
+                ),
                 |_| &PACKETS,
                 Reference::First(&[Batched::NAME]),
             )

@@ -222,7 +222,7 @@ fn case(case: &Case) -> String {
 }
 
 /// The mix by what is done, by batch, packets of one size, sockets, what is done once.
-fn place(_: &Scope<'_>, _: usize, case: &Case) -> Vec<Place> {
+fn place(scope: &Scope<'_>, _: usize, case: &Case) -> Vec<Place> {
     let facts = Facts::of(case);
     let (bytes, op) = (facts.sizes.parse().unwrap_or(0), position(&OPS, facts.op) as i64);
     let table = |rank: i64, table: String, layout: &'static [Shown], order: i64, column: String| Place {
@@ -237,13 +237,14 @@ fn place(_: &Scope<'_>, _: usize, case: &Case) -> Vec<Place> {
         column,
     };
     let (size, batch, connections) = (facts.size(), facts.batch, facts.connections());
+    let way = scope.run.link.as_ref().map_or("loopback", |_| "an emulated link");
     if facts.op == LOOPBACK {
-        let title = "Two endpoints over loopback TCP (packets in a write)".to_owned();
+        let title = format!("Two endpoints over {way}, TCP (packets in a write)");
         let column = format!("{size} x{batch}");
         return vec![table(4, title, &SOCKETS, bytes * 1000 + batch, column)];
     }
     if facts.op == CROWD {
-        let title = format!("Connections over loopback, the mix both ways, x{batch}");
+        let title = format!("Connections over {way}, the mix both ways, x{batch}");
         return vec![table(-3, title, &OVER_SOCKETS, facts.connections, connections)];
     }
     if ONCE.contains(&facts.op) {
@@ -296,6 +297,8 @@ fn place(_: &Scope<'_>, _: usize, case: &Case) -> Vec<Place> {
 fn intro(scope: &Scope<'_>) -> String {
     const WHAT: &str = "BIP324 is how Bitcoin nodes seal what they send. A pair is a packet sealed at one end and opened at the \
                         other; the mix has packets of many sizes, most of them short; x256 means 256 packets at once.";
+    const LINKED: &str = " A link is emulated between both ends: no rate is above what it gives, a message takes half of its round trip \
+                          at least, and its CPU time is in no figure.";
     let who = if scope.rows.iter().any(|row| row.metric == GPU_SHARE) {
         format!(
             "{OURS} is the processor alone; the others have a GPU beside it, for all packets or for as many as pay."
@@ -305,7 +308,8 @@ fn intro(scope: &Scope<'_>) -> String {
             "Only {OURS} works on a batch at once; {OURS}:single is our engine packet by packet, the others are peers."
         )
     };
-    format!("{WHAT} {who}")
+    let linked = scope.run.link.as_ref().map_or("", |_| LINKED);
+    format!("{WHAT} {who}{linked}")
 }
 
 /// The row of a case on the mix.

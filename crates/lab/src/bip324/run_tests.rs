@@ -75,7 +75,7 @@ fn a_short_run_fills_the_result() {
 fn reports_show(result: &RunResult) {
     let words = [
         "The mix, x4096, 1000 connections: 10^6/s",
-        "Two endpoints over loopback TCP",
+        "Two endpoints over loopback, TCP",
         "Once a connection: us",
         "Protocol overhead, bytes on the wire",
         "Over all cases of bip324",

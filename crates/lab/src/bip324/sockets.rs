@@ -1,11 +1,12 @@
-//! Two endpoints over a real TCP connection on loopback: one thread seals and writes, another reads, opens and compares.
+//! Two endpoints over a real TCP connection on loopback, or over an emulated link: one thread seals and writes, another reads,
+//! opens and compares.
 //!
 //! Read by the wall from the receiver's side: what counts is contents that it opened inside the window. CPU time is that of
-//! this process, which has nothing else to do meanwhile: both endpoints with their system calls, and the comparison, which
-//! costs all subjects the same.
+//! this process without that of the link, and it has nothing else to do meanwhile: both endpoints with their system calls, and
+//! the comparison, which costs all subjects the same.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpStream};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -17,7 +18,8 @@ use sealway_bip324::{Kind, LENGTH_LEN, OVERHEAD, TAG_LEN};
 use super::ciphers::Ciphers;
 use super::ends::BatchEnd;
 use super::links::{Link, SEED, failed};
-use crate::measure::clock::process_cpu;
+use super::way::Way;
+use crate::link::Over;
 use crate::run::{CellError, Counted, Timed};
 use crate::workload::bytes::noise;
 
@@ -215,20 +217,48 @@ pub(super) fn single<C: Ciphers>(ciphers: &C, link: &Link) -> Result<(Box<dyn Se
 
 /// A case over sockets.
 pub(super) struct SocketCell {
-    pub(super) messages: Rc<Messages>,
+    messages: Rc<Messages>,
     /// Packets that are sealed together and written by one call.
-    pub(super) batch: usize,
-    pub(super) make: Make,
+    batch: usize,
+    make: Make,
+    over: Option<Over>,
+    /// Windows so far.
+    turns: u64,
 }
 
 impl Timed for SocketCell {
+    /// Compares without a link, as all that comes before a window.
     fn prepare(&mut self) -> Result<(), CellError> {
-        self.window(Duration::ZERO, Duration::from_millis(2)).map(drop)
+        let way = Way::open(None, 0).map_err(broken)?;
+        self.run(&way, (Duration::ZERO, Duration::from_millis(2))).map(drop)
     }
 
     fn window(&mut self, warmup: Duration, window: Duration) -> Result<Counted, CellError> {
+        let way = Way::open(self.over, self.turns).map_err(broken)?;
+        self.turns += 1;
+        let settling = self.over.map_or(Duration::ZERO, |over| over.link.settling());
+        let counted = self.run(&way, (warmup + settling, window));
+        way.check()?;
+        counted
+    }
+}
+
+impl SocketCell {
+    pub(super) fn new(messages: &Rc<Messages>, batch: usize, make: &Make, over: Option<Over>) -> SocketCell {
+        SocketCell {
+            messages: Rc::clone(messages),
+            batch,
+            make: Rc::clone(make),
+            over,
+            turns: 0,
+        }
+    }
+
+    /// Opens a connection, measures and closes it.
+    fn run(&self, way: &Way, times: (Duration, Duration)) -> Result<Counted, CellError> {
         let (mut sender, mut receiver) = (self.make)()?;
-        let [mut to, mut from] = connected().map_err(broken)?;
+        let [mut to, mut from] = connected(way).map_err(broken)?;
+        way.engage();
         let stop = AtomicBool::new(false);
         let (messages, batch) = (&*self.messages, self.batch);
         thread::scope(|scope| {
@@ -243,11 +273,12 @@ impl Timed for SocketCell {
                 to.shutdown(Shutdown::Write).map_err(broken)?;
                 Ok(next)
             });
-            let received = watch(receiver.as_mut(), &mut from, messages, &stop, (warmup, window));
+            let received = watch(receiver.as_mut(), &mut from, messages, &stop, (way, times));
             // Without a reader the sender's next write fails, so that it ends whatever happened here.
             stop.store(true, Ordering::Relaxed);
             if received.is_err() {
                 let _ = from.shutdown(Shutdown::Both);
+                way.release();
             }
             let sent = sending.join().unwrap_or_else(|_| Err(failed("the sender ended early")));
             let (counted, seen) = received?;
@@ -260,36 +291,13 @@ impl Timed for SocketCell {
 }
 
 /// Both ends of a connection.
-fn connected() -> std::io::Result<[TcpStream; 2]> {
-    let ends = connect(&TcpListener::bind(("127.0.0.1", 0))?)?;
+fn connected(way: &Way) -> std::io::Result<[TcpStream; 2]> {
+    let ends = way.connect()?;
     for end in &ends {
         end.set_read_timeout(Some(PATIENCE))?;
         end.set_write_timeout(Some(PATIENCE))?;
     }
     Ok(ends)
-}
-
-/// Both ends of a new connection to a listener of this process.
-pub(super) fn connect(listener: &TcpListener) -> std::io::Result<[TcpStream; 2]> {
-    let to = TcpStream::connect(listener.local_addr()?)?;
-    // Whoever else may have found the port: it is our own end that is taken.
-    let from = loop {
-        let (from, peer) = listener.accept()?;
-        if peer == to.local_addr()? {
-            break from;
-        }
-    };
-    for end in [&to, &from] {
-        end.set_nodelay(true)?;
-    }
-    Ok([to, from])
-}
-
-/// CPU seconds of this process since `before`, where the system tells.
-pub(super) fn spent(before: Option<Duration>) -> Option<f64> {
-    before
-        .zip(process_cpu())
-        .map(|(before, after)| after.saturating_sub(before).as_secs_f64())
 }
 
 /// What a window over sockets comes to: messages, their bytes and those on the wire, and the CPU seconds of both ends.
@@ -309,13 +317,14 @@ pub(super) fn carried([ops, bytes, wire]: [u64; 3], wall: Duration, cpu: Option<
     }
 }
 
-/// Reads to the end, and counts what came between the warm-up and the end of the window; gives all messages seen too.
+/// Reads to the end, and counts what came between the warm-up and the end of the window; gives all messages seen too. What is under
+/// way after the window arrives at once.
 fn watch(
     receiver: &mut dyn Receiver,
     from: &mut TcpStream,
     messages: &Messages,
     stop: &AtomicBool,
-    (warmup, window): (Duration, Duration),
+    (way, (warmup, window)): (&Way, (Duration, Duration)),
 ) -> Result<(Counted, u64), CellError> {
     let (mut seen, mut wrong, mut wire) = (0, None, 0);
     let mut start: Option<(Instant, Option<Duration>, u64, u64)> = None;
@@ -338,14 +347,16 @@ fn watch(
         }
         wire += got as u64;
         match start {
-            None if began.elapsed() >= warmup => start = Some((Instant::now(), process_cpu(), seen, wire)),
+            None if began.elapsed() >= warmup => start = Some((Instant::now(), way.cpu(), seen, wire)),
             Some((clock, cpu, before, wire_before)) if counted.is_none() && clock.elapsed() >= window => {
                 let wall = clock.elapsed();
-                let cpu = spent(cpu);
+                let cpu = way.spent(cpu);
                 stop.store(true, Ordering::Relaxed);
                 let (ops, wire) = (seen - before, wire - wire_before);
                 let bytes = ops * messages.bytes as u64;
-                counted = Some(carried([ops, bytes, wire], wall, cpu));
+                let mut told = carried([ops, bytes, wire], wall, cpu);
+                told.figures.extend(way.release());
+                counted = Some(told);
             }
             _ => {}
         }

@@ -19,6 +19,7 @@ use super::once::{self, Once};
 use super::sockets::{self, Messages, Receiver, Sender, SocketCell};
 use super::traffic::{DECOY_MAX, Traffic};
 use super::*;
+use crate::link::Over;
 use crate::plan::Profile;
 use crate::run::{CellError, Counted, Timed};
 use crate::workload::batch::{Op, Sizes};
@@ -101,8 +102,10 @@ fn cases_are_those_of_the_definition() {
         let unique: HashSet<String> = list.iter().map(|spec| spec.case().canonical()).collect();
         assert_eq!(unique.len(), list.len());
     }
-    assert_eq!(hash(Profile::Standard), hash(Profile::Full));
-    assert_ne!(hash(Profile::Quick), hash(Profile::Full));
+    assert_eq!(hash(Profile::Standard, None), hash(Profile::Full, None));
+    assert_ne!(hash(Profile::Quick, None), hash(Profile::Full, None));
+    let link = "rtt=1ms".parse().ok();
+    assert_ne!(hash(Profile::Quick, link), hash(Profile::Quick, None));
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -335,23 +338,20 @@ impl Receiver for Faulty<Box<dyn Receiver>> {
     }
 }
 
-fn socket_cell(links: &Rc<Vec<Link>>, fault: Fault, single: bool) -> SocketCell {
+fn socket_cell(links: &Rc<Vec<Link>>, fault: Fault, single: bool, over: Option<Over>) -> SocketCell {
     let links = Rc::clone(links);
-    SocketCell {
-        messages: Rc::new(Messages::new(128)),
-        batch: 16,
-        make: Rc::new(move || {
-            let (sender, receiver) = if single {
-                sockets::single(&Own, &links[0])?
-            } else {
-                sockets::batched(&links[0])?
-            };
-            Ok((
-                Box::new(Faulty { inner: sender, fault }),
-                Box::new(Faulty { inner: receiver, fault }),
-            ))
-        }),
-    }
+    let make: sockets::Make = Rc::new(move || {
+        let (sender, receiver) = if single {
+            sockets::single(&Own, &links[0])?
+        } else {
+            sockets::batched(&links[0])?
+        };
+        Ok((
+            Box::new(Faulty { inner: sender, fault }),
+            Box::new(Faulty { inner: receiver, fault }),
+        ))
+    });
+    SocketCell::new(&Rc::new(Messages::new(128)), 16, &make, over)
 }
 
 #[test]
@@ -359,18 +359,46 @@ fn wrong_work_over_sockets_is_caught() {
     let links = few();
     for single in [true, false] {
         for fault in [Fault::Wire, Fault::Text, Fault::Missing] {
-            let got = visit(&mut socket_cell(&links, fault, single));
+            let got = visit(&mut socket_cell(&links, fault, single, None));
             assert!(
                 matches!(got, Err(CellError::Wrong { .. })),
                 "{fault:?} {single}: {got:?}"
             );
         }
-        let left = visit(&mut socket_cell(&links, Fault::Leaves, single));
+        let left = visit(&mut socket_cell(&links, Fault::Leaves, single, None));
         assert!(matches!(left, Err(CellError::Failed { .. })), "{single}: {left:?}");
-        let counted = visit(&mut socket_cell(&links, Fault::None, single)).unwrap();
+        let counted = visit(&mut socket_cell(&links, Fault::None, single, None)).unwrap();
         assert!(counted.ops > 0 && counted.bytes == counted.ops * 128, "{counted:?}");
         assert!(counted.wall_s > 0.0 && counted.cpu_s > 0.0);
     }
+}
+
+/// What is wrong is caught over a link too, and nobody is faster than it is.
+#[test]
+fn packets_go_over_an_emulated_link() {
+    let links = few();
+    let link = "rate=2mbit,rtt=10ms".parse().unwrap();
+    let over = Some(Over { link, seed: 1 });
+    for single in [true, false] {
+        let mut cell = socket_cell(&links, Fault::None, single, over);
+        let counted = cell.window(Duration::ZERO, Duration::from_millis(250)).unwrap();
+        let rate = counted.bytes as f64 / counted.wall_s;
+        assert!(0.0 < rate && rate < 1.5 * 250e3, "{rate} B/s");
+    }
+    let got = socket_cell(&links, Fault::Text, false, over).window(Duration::ZERO, Duration::ZERO);
+    assert!(matches!(got, Err(CellError::Wrong { .. })), "{got:?}");
+}
+
+#[test]
+fn over_a_link_there_is_only_what_goes_through_sockets() {
+    let request = Request {
+        peers: workload::Peers::None,
+        link: "rtt=1ms".parse().ok(),
+        ..packets::tests::request(&[], 20)
+    };
+    let ready = prepare(&request).unwrap();
+    assert!(ready.cells.iter().all(|cell| cell.case.text("op") == Some(LOOPBACK)));
+    assert!(ready.cells.len() > 8);
 }
 
 #[test]

@@ -151,7 +151,10 @@ impl Stream {
 }
 
 /// Accepts a connection, if one comes in time.
-fn accept(listener: &TcpListener, patience: Duration) -> io::Result<TcpStream> {
+///
+/// # Errors
+/// `TimedOut` if none does, and what the system says.
+pub(crate) fn accept(listener: &TcpListener, patience: Duration) -> io::Result<TcpStream> {
     let timeout = Timespec {
         tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: patience.subsec_nanos().into(),

@@ -5,13 +5,14 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Link;
 use super::flow::{Item, PIECE};
 use super::line::Line;
 use super::pair::{DOWN, Pair, Taken, UP, buffer};
+use crate::measure::cpu::thread_cpu_of;
 use crate::service::{Door, Event, Service};
 use crate::stats::SplitMix64;
 
@@ -39,6 +40,7 @@ struct Shared {
     /// Deadlines since the link was engaged, and those that were seen to too late.
     deadlines: AtomicU64,
     late: AtomicU64,
+    thread: OnceLock<rustix::thread::Pid>,
     /// Why the thread has ended.
     fault: Mutex<Option<String>>,
 }
@@ -62,12 +64,17 @@ impl Relay {
         self.service.address()
     }
 
+    /// Losses of connections that are opened from now on come from `seed`, also where that is before the link is engaged.
+    pub(crate) fn seed(&self, seed: u64) {
+        self.shared.seed.store(seed, Ordering::Relaxed);
+    }
+
     /// From now on bytes take as long as over the link. Losses of connections that are opened from now on come from `seed`.
     pub fn engage(&self, seed: u64) {
         for counter in [&self.shared.deadlines, &self.shared.late] {
             counter.store(0, Ordering::Relaxed);
         }
-        self.shared.seed.store(seed, Ordering::Relaxed);
+        self.seed(seed);
         self.shared.engaged.store(true, Ordering::Release);
         self.service.wake();
     }
@@ -82,6 +89,16 @@ impl Relay {
     /// round trip, late: the machine could not keep the link.
     pub fn is_late(&self) -> bool {
         self.shared.late.load(Ordering::Relaxed) * 10 > self.shared.deadlines.load(Ordering::Relaxed)
+    }
+
+    /// The figure that marks a window in which the machine could not keep the link; nothing of one in which it could.
+    pub(crate) fn mark(&self) -> Option<(&'static str, f64)> {
+        self.is_late().then_some(("link-late", 1.0))
+    }
+
+    /// CPU time that the relay has used so far; `None` where the system does not tell.
+    pub(crate) fn cpu(&self) -> Option<Duration> {
+        self.shared.thread.get().copied().and_then(thread_cpu_of)
     }
 
     /// Why nothing passes any more, if the system has refused what it takes.
@@ -130,6 +147,7 @@ impl Carrier {
     }
 
     fn run(mut self) {
+        let _ = self.shared.thread.set(rustix::thread::gettid());
         while self.door.is_open() {
             if let Err(error) = self.step() {
                 let mut fault = self.shared.fault.lock().unwrap_or_else(PoisonError::into_inner);

@@ -57,6 +57,13 @@ fn clock_of(pid: u32) -> Option<Duration> {
     clock.now().ok().map(Duration::from)
 }
 
+/// CPU time that a thread of this process has used so far; `None` where it has ended or the system has no such clock.
+pub(crate) fn thread_cpu_of(thread: rustix::thread::Pid) -> Option<Duration> {
+    // Linux makes the clock's number of the thread's: its complement, then 1 for one thread, then 2 for time on a CPU.
+    let clock = nix::time::ClockId::from_raw(!thread.as_raw_pid() << 3 | 0b110);
+    clock.now().ok().map(Duration::from)
+}
+
 /// User and system time of `pid` from `proc/PID/stat` below `root`, without its children.
 fn stat_of(root: &Path, pid: u32) -> Option<Duration> {
     let text = std::fs::read(root.join(format!("proc/{pid}/stat"))).ok()?;
@@ -107,6 +114,26 @@ mod tests {
         assert_eq!(stat_of(root.path(), 71), ticks(175));
         assert_eq!(stat_of(root.path(), 72), None);
         assert!(ticks(u64::MAX).is_some());
+    }
+
+    #[test]
+    fn another_thread_has_a_clock() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let spent = || crate::measure::clock::thread_cpu().unwrap();
+            while spent() < Duration::from_millis(10) {}
+            tell.send((rustix::thread::gettid(), spent())).unwrap();
+            let _ = ended.recv();
+        });
+        let (number, spent) = told.recv().unwrap();
+        let seen = thread_cpu_of(number).unwrap();
+        assert!(
+            seen >= spent && seen <= crate::measure::clock::process_cpu().unwrap(),
+            "{seen:?} of {spent:?}"
+        );
+        drop(end);
+        thread.join().unwrap();
     }
 
     #[test]

@@ -49,8 +49,7 @@ impl Route {
 
     /// The mark of a window in which the machine could not keep the link; nothing of one in which it could.
     pub(crate) fn link_figure(&self) -> Option<(&'static str, f64)> {
-        let late = self.relay.as_ref().is_some_and(Relay::is_late);
-        late.then_some(("link-late", 1.0))
+        self.relay.as_ref().and_then(Relay::mark)
     }
 
     /// Fails if the link carries nothing any more.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum, ValueHint};
 use sealway_bip324::Magic;
+use sealway_lab::link::Link;
 use sealway_lab::pin::Pin;
 
 use super::{LabOptions, values};
@@ -70,6 +71,12 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "auto|CPU,…", requires = "threads")]
     pub(crate) pin: Option<Pin>,
 
+    /// Emulate a link between both ends, such as rate=100mbit,rtt=40ms,loss=0.1%: only what goes over sockets is measured then
+    ///
+    /// As `sealway lab --link` has it. For sockets, at most 10000 connections, each of which takes four open files.
+    #[arg(long, value_name = "NAME=VALUE,…", value_parser = str::parse::<Link>, conflicts_with = "gpu")]
+    pub(crate) link: Option<Link>,
+
     #[command(flatten)]
     pub(crate) options: LabOptions,
 }
@@ -77,7 +84,7 @@ pub(crate) struct Bench {
 /// A part of what can be measured.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum BenchWord {
-    /// A node's packets over many TCP connections on loopback, both ways
+    /// A node's packets over many TCP connections, both ways
     Sockets,
 }
 

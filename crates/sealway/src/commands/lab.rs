@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use sealway_lab::calibrate;
 use sealway_lab::catalogue;
 use sealway_lab::ending::Ending;
 use sealway_lab::files::https_post;
@@ -41,7 +42,13 @@ pub(crate) fn run(run: &LabRun) -> Result<Exit, Problem> {
         |measured| matches!(measured, Measured::One(workload) if catalogue::OVER_LINKS.named(workload.name).is_some());
     if run.link.is_some() && !over_links(run.workload) {
         let names: Vec<&str> = catalogue::OVER_LINKS.iter().map(|workload| workload.name).collect();
-        let what = format!("--link is for one of the workloads {}", names.join(", "));
+        let why = match run.workload {
+            Measured::One(workload) if workload.name == calibrate::NAME => {
+                "; over a link calibrate would compare no generators, but what the link's relay does with each"
+            }
+            _ => "",
+        };
+        let what = format!("--link is for one of the workloads {}{why}", names.join(", "));
         return Err(Problem::usage(what).hint("sealway lab transports --link rate=100mbit,rtt=40ms"));
     }
     if run.remote.remote.is_some()

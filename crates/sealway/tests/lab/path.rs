@@ -173,11 +173,46 @@ fn transports_are_measured_over_an_emulated_link() {
 }
 
 #[test]
-fn a_link_is_for_what_goes_through_sockets() {
-    for workload in ["primitives", "all"] {
-        let said = "--link is for one of the workloads transports, requests, flows, files";
-        common::run(&["lab", workload, "--link", "rtt=1ms"]).says(2, &[said]);
+fn packets_of_bip324_are_measured_over_an_emulated_link() {
+    let line =
+        "bip324 bench sockets --connections 20 --quick --peers none --budget 7s --link rate=50mbit,rtt=4ms --json -";
+    let ran = common::run(&words(line));
+    ran.says(
+        0,
+        &["emulated link: asked 50 Mbit/s", "Connections over an emulated link"],
+    );
+    let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let rows = result["results"].as_array().unwrap();
+    for subject in ["sealway", "sealway:single"] {
+        let figure = |metric: &str| {
+            let row = rows
+                .iter()
+                .find(|row| row["subject"] == subject && row["metric"] == metric);
+            let row = row.unwrap_or_else(|| panic!("no {metric} of {subject}: {}", ran.stderr));
+            row["median"].as_f64().unwrap()
+        };
+        let rate = figure("throughput");
+        assert!(rate > 0.0 && rate < 1.2 * 2.0 * 6.25e6, "{subject}: {rate}");
+        assert!(figure("message_p50") > 0.002, "{subject}");
     }
+}
+
+#[test]
+fn a_link_is_for_what_goes_through_sockets() {
+    let said = "--link is for one of the workloads bip324, transports, requests, flows, files";
+    for workload in ["primitives", "all", "calibrate"] {
+        let ran = common::run(&["lab", workload, "--link", "rtt=1ms"]);
+        ran.says(2, &[said]);
+        assert_eq!(
+            ran.stderr.contains("would compare no generators"),
+            workload == "calibrate",
+            "{ran:?}"
+        );
+    }
+    let ran = common::run(&words("bip324 bench sockets --connections 100,10001 --link rtt=1ms"));
+    ran.says(2, &["over a link there can be 10000 at most"]);
+    let ran = common::run(&words("bip324 bench --gpu --link rtt=1ms"));
+    ran.says(2, &["--gpu", "--link"]);
     let ran = common::run(&["lab", "transports", "--link", "rate=1mbit,jitter=1ms"]);
     ran.says(2, &["\"jitter\" is no part of a link"]);
 }

@@ -15,7 +15,7 @@ use crate::stats::latency::{Latency, Tail};
 
 /// Batches that an end may have sent beyond what it has received. Neither end can wait for the other then: one of the two
 /// has always received enough, or something is under way.
-const AHEAD: u64 = 2;
+pub(super) const AHEAD: u64 = 2;
 
 /// Not known yet.
 const UNKNOWN: u64 = u64::MAX;

@@ -13,17 +13,19 @@ fn crowd() -> Rc<Crowd> {
     Rc::new(Crowd { links, traffic })
 }
 
-fn visit(crowd: &Rc<Crowd>, make: Make) -> Result<Counted, CellError> {
-    let crowd = Rc::clone(crowd);
-    let batch = 64;
-    let pin = Some(Places::find(&Pin::Auto).unwrap());
-    let cell = CrowdCell {
-        crowd,
-        batch,
+fn cell(crowd: &Rc<Crowd>, make: Make, over: Option<Over>) -> CrowdCell {
+    CrowdCell {
+        crowd: Rc::clone(crowd),
+        batch: 64,
         make,
-        pin,
-    };
-    cell.run(Duration::ZERO, Duration::from_millis(300))
+        pin: Some(Places::find(&Pin::Auto).unwrap()),
+        over,
+        turns: 0,
+    }
+}
+
+fn visit(crowd: &Rc<Crowd>, make: Make) -> Result<Counted, CellError> {
+    cell(crowd, make, None).window(Duration::ZERO, Duration::from_millis(300))
 }
 
 /// It failed so, and says this.
@@ -61,6 +63,50 @@ fn packets_come_both_ways() {
             "{shortest} {longest}"
         );
     }
+}
+
+/// Both ends wait for the link and for nothing else: its rate is that of all packets, and no message is sooner than it is far.
+#[test]
+fn packets_come_both_ways_over_a_link() {
+    let crowd = crowd();
+    let link = "rate=2mbit,rtt=20ms".parse().unwrap();
+    let over = Some(Over { link, seed: 1 });
+    let makes: [Make; 2] = [Rc::new(batched), single(Rc::new(Own))];
+    for make in makes {
+        let mut cell = cell(&crowd, make, over);
+        cell.prepare().unwrap();
+        let counted = cell.window(Duration::ZERO, Duration::ZERO).unwrap();
+        let rate = counted.bytes as f64 / counted.wall_s;
+        assert!(0.0 < rate && rate < 1.5 * 2.0 * 250e3, "{rate} B/s");
+        let soonest = counted.tails[0].1.at(0.0).unwrap();
+        assert!(soonest >= 0.01, "{soonest} s");
+    }
+}
+
+/// A link needs windows of some round trips, time for what is under way before them, and files for its relay.
+#[test]
+fn a_plan_knows_the_link() {
+    let request = |link: &str| Request {
+        sockets: vec![50],
+        link: link.parse().ok(),
+        peers: crate::workload::Peers::None,
+        profile: Profile::Quick,
+        budget: Some(Duration::from_secs(600)),
+        ..Request::default()
+    };
+    let [loopback, near, far] = ["", "rtt=1ms", "rate=10mbit,rtt=100ms"].map(|link| prepare(&request(link)).unwrap());
+    assert!(near.plan.expected > loopback.plan.expected);
+    assert_eq!(near.plan.window, Profile::Quick.window());
+    // Ten round trips, and two batches each way at the rate.
+    assert!(
+        far.plan.visit > Duration::from_secs(1) + Duration::from_secs(2),
+        "{:?}",
+        far.plan.visit
+    );
+    assert_ne!(loopback.scheme.def, near.scheme.def);
+    let (counts, warning) = possible(&[1000], 2 * FILES_OF_ONE, 2100);
+    assert_eq!(counts, [500]);
+    assert!(warning.unwrap().text.contains("need 4100 open files"));
 }
 
 /// An end whose keys are those of other packets than the oracle's: both ends agree, and only the wire shows it.
@@ -186,12 +232,12 @@ fn connections_have_packets_in_whole_batches() {
 
 #[test]
 fn files_limit_connections() {
-    let (counts, warning) = possible(&[1000, 10_000], 1 << 20);
+    let (counts, warning) = possible(&[1000, 10_000], FILES_OF_ONE, 1 << 20);
     assert_eq!((counts, warning.is_none()), (vec![1000, 10_000], true));
-    let (counts, warning) = possible(&[1000, 10_000, 20_000], 4096);
+    let (counts, warning) = possible(&[1000, 10_000, 20_000], FILES_OF_ONE, 4096);
     assert_eq!(counts, [1000, 1998]);
     assert!(warning.unwrap().text.contains("1998 connections were possible"));
-    assert!(possible(&[10], 50).0.is_empty());
+    assert!(possible(&[10], FILES_OF_ONE, 50).0.is_empty());
 }
 
 /// A message takes from when its own batch was given to the other end, also after all of them have come round.
