@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{CONNECTIONS, whole};
+use super::{CONNECTIONS, LATENCY, whole};
 use crate::load::generator::Generator;
 use crate::load::scripts::HTTP_KEEP;
 use crate::load::sink::Sink;
@@ -67,21 +67,17 @@ impl Timed for OurRequests {
         let busy = window
             .busy
             .ok_or_else(|| CellError::unavailable("this system has no CPU clock of a thread"))?;
-        let (cpu_s, tail) = (busy * window.wall_s, generator.latency.tail());
-        let mut figures = vec![
-            ("rate", window.done as f64 / window.wall_s),
-            ("cpu_per_op", cpu_s / window.done as f64),
-        ];
-        for (name, q) in [("latency_p50", 0.5), ("latency_p99", 0.99)] {
-            figures.extend(tail.at(q).map(|seconds| (name, seconds)));
-        }
+        let cpu_s = busy * window.wall_s;
         Ok(Counted {
             ops: window.done,
             bytes: window.bytes,
             wall_s: window.wall_s,
             cpu_s,
-            figures,
-            tails: Vec::new(),
+            figures: vec![
+                ("rate", window.done as f64 / window.wall_s),
+                ("cpu_per_op", cpu_s / window.done as f64),
+            ],
+            tails: vec![(LATENCY, generator.latency.tail())],
         })
     }
 }

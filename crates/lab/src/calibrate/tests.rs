@@ -3,6 +3,7 @@
 use super::*;
 use crate::plan::Profile;
 use crate::result::{Num, Ratio, ResultRow, RunResult, SCHEMA};
+use crate::stats::latency::Tail;
 use crate::workload::Peers;
 
 fn request(profile: Profile, budget: Option<u64>) -> Request {
@@ -47,6 +48,16 @@ fn a_choice_of_suites_or_stacks_leaves_nothing() {
     assert!(matches!(prepare(&suites), Err(LabError::Plan(PlanError::NoCells))));
 }
 
+/// A round that stood still has its share, as in all workloads.
+#[test]
+fn percentiles_are_of_the_requests_of_all_rounds() {
+    for kind in [Kind::Requests, Kind::Bound] {
+        let percentiles = metrics(&kind.case()).iter().filter_map(|metric| metric.percentile);
+        let found: Vec<_> = percentiles.map(|percentile| (percentile.of, percentile.q)).collect();
+        assert_eq!(found, [(LATENCY, 0.5), (LATENCY, 0.99)]);
+    }
+}
+
 /// One window of every generator that is there. Nothing is said of how fast they are.
 #[test]
 fn generators_and_programs_do_the_same() {
@@ -60,13 +71,25 @@ fn generators_and_programs_do_the_same() {
         assert!(counted.ops > 0 && counted.bytes > 0, "{subject}: {counted:?}");
         assert!(counted.wall_s >= 0.9 && counted.cpu_s > 0.0, "{subject}: {counted:?}");
         for metric in metrics(case) {
-            let figure = counted.figures.iter().find(|(name, _)| *name == metric.name);
-            assert!(
-                figure.is_some_and(|(_, value)| *value > 0.0),
-                "{subject} {}",
-                metric.name
-            );
+            let figure = match metric.percentile {
+                Some(percentile) => counted.tails[0].1.quantile(percentile.q),
+                None => counted
+                    .figures
+                    .iter()
+                    .find(|(name, _)| *name == metric.name)
+                    .map(|(_, value)| *value),
+            };
+            assert!(figure.is_some_and(|value| value > 0.0), "{subject} {}", metric.name);
         }
+        // Of all requests but those under way at the end, whoever has counted them.
+        let counts = |tail: &Tail| tail.count().abs_diff(counted.ops) <= CONNECTIONS as u64;
+        assert!(
+            counted
+                .tails
+                .iter()
+                .all(|(name, tail)| *name == LATENCY && counts(tail)),
+            "{subject}"
+        );
     }
     for (subject, program) in prepared.subjects.iter().skip(1).zip(PEERS) {
         let takes_part = prepared.cells.iter().any(|cell| cell.subject == program);

@@ -4,24 +4,36 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
-use super::{CONNECTIONS, Program, cells, claims, whole};
+use super::{CONNECTIONS, LATENCY, Program, cells, claims, whole};
 use crate::load::scripts::HTTP_KEEP;
 use crate::measure::place::{End, hold};
-use crate::peer::{self, Ended, program};
+use crate::peer::{self, Ended, Folder, proc, program};
 use crate::result::Subject;
 use crate::run::{CellError, Counted, Timed};
+use crate::stats::latency::Tail;
 
 /// The subject's name.
 pub(super) const NAME: &str = "wrk";
 
-/// Most bytes of output that are taken; it prints about 500.
+/// Most bytes of output that are taken; it prints some 10,000.
 const MAX_OUTPUT: usize = 64 * 1024;
 
 /// How long the program may take beyond the seconds it was given.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Units of times and their seconds. The longer come first: `ms` ends with `s` too.
-const TIMES: [(&str, f64); 5] = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+/// Ranks at which wrk says how long a request took: each stands for as many of them. An answer costs wrk time that counts as its own,
+/// so it is not asked for every request.
+const RANKS: usize = 1000;
+
+/// What it runs at the end of a test, and how its file is called.
+const SCRIPT: &str = "\
+function done(summary, latency, requests)
+  for rank = 1, 1000 do
+    io.write(string.format('rank %d us\\n', latency:percentile((rank - 0.5) / 10)))
+  end
+end
+";
+const FILE: &str = "latency.lua";
 
 /// Units of counts.
 const COUNTS: [(&str, f64); 4] = [("k", 1e3), ("M", 1e6), ("G", 1e9), ("", 1.0)];
@@ -40,7 +52,7 @@ pub(super) fn find() -> Result<Program, String> {
 
 /// The program as the result file describes it.
 pub(super) fn subject(program: &Program) -> Subject {
-    let argv = [vec![NAME.to_owned()], arguments("127.0.0.1:80", 1)].concat();
+    let argv = [vec![NAME.to_owned()], arguments("127.0.0.1:80", 1, FILE)].concat();
     let differs = [
         "one thread; the same request each time, and nothing of an answer is compared",
         "opens its connections inside the window",
@@ -48,6 +60,7 @@ pub(super) fn subject(program: &Program) -> Subject {
     ];
     Subject {
         role_argv: BTreeMap::from([("client".to_owned(), argv)]),
+        config: BTreeMap::from([(FILE.to_owned(), SCRIPT.into())]),
         ..program.subject(NAME, &differs)
     }
 }
@@ -60,9 +73,13 @@ pub(super) struct Load {
 
 impl Load {
     fn run(&self, seconds: u64) -> Result<Counted, CellError> {
+        let folder = Folder::temporary("sealway-wrk-").map_err(CellError::failed)?;
+        let script = folder.path().join(FILE);
+        proc::write(&script, SCRIPT).map_err(CellError::failed)?;
         let sink = cells::server(self.work)?;
         let _held = hold(End::Client);
-        let mut command = self.program.command(arguments(&sink.address().to_string(), seconds));
+        let words = arguments(&sink.address().to_string(), seconds, &script.to_string_lossy());
+        let mut command = self.program.command(words);
         let patience = Duration::from_secs(seconds) + PATIENCE;
         let ended = peer::run(&mut command, MAX_OUTPUT, patience).map_err(CellError::failed)?;
         sink.check()?;
@@ -71,14 +88,15 @@ impl Load {
 }
 
 /// The request is that of our own generator, with a key that stays.
-fn arguments(server: &str, seconds: u64) -> Vec<String> {
+fn arguments(server: &str, seconds: u64, script: &str) -> Vec<String> {
     let (connections, seconds) = (format!("-c{CONNECTIONS}"), format!("-d{seconds}s"));
     let url = format!("http://{server}/0000000000000000");
     [
         "-t1",
         &connections,
         &seconds,
-        "--latency",
+        "-s",
+        script,
         "-H",
         "Host: lab.invalid",
         &url,
@@ -88,19 +106,30 @@ fn arguments(server: &str, seconds: u64) -> Vec<String> {
 }
 
 /// What wrk says of a test.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Report {
     requests: u64,
     /// Requests a second.
     rate: f64,
-    /// Seconds.
-    p50: f64,
-    p99: f64,
+    /// How long they took at each rank, in microseconds, ascending.
+    ranks: Vec<u64>,
 }
 
-/// A number with one of these units.
-fn scaled(word: &str, units: &[(&str, f64)]) -> Option<f64> {
-    let (number, factor) = units
+impl Report {
+    /// All requests, as many at each rank.
+    fn tail(&self) -> Tail {
+        let upto = |rank: usize| (u128::from(self.requests) * rank as u128 / RANKS as u128) as u64;
+        Tail::of(
+            (0..)
+                .zip(&self.ranks)
+                .map(|(rank, us)| (us.saturating_mul(1000), upto(rank + 1) - upto(rank))),
+        )
+    }
+}
+
+/// A count with its unit.
+fn scaled(word: &str) -> Option<f64> {
+    let (number, factor) = COUNTS
         .iter()
         .find_map(|(unit, factor)| Some((word.strip_suffix(unit)?, factor)))?;
     // Digits and points only: the number parser would take `inf`, `1e9` and signs too.
@@ -109,21 +138,20 @@ fn scaled(word: &str, units: &[(&str, f64)]) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// Reads what wrk prints with `--latency`.
+/// Reads what wrk prints with the script.
 ///
 /// # Errors
 /// What is wrong with it, for the reader: also that requests failed.
 fn report(output: &str) -> Result<Report, String> {
-    let (mut requests, mut rate, mut p50, mut p99) = (None, None, None, None);
+    let (mut requests, mut rate, mut ranks) = (None, None, Vec::with_capacity(RANKS));
     for line in output.lines().map(str::trim) {
         if line.starts_with("Socket errors:") || line.starts_with("Non-2xx or 3xx responses:") {
             return Err(format!("requests failed: {}", claims::quoted(line)));
         }
         match line.split_whitespace().collect::<Vec<_>>()[..] {
-            ["50%", time] => p50 = scaled(time, &TIMES),
-            ["99%", time] => p99 = scaled(time, &TIMES),
+            ["rank", time, "us"] => ranks.extend(time.parse::<u64>().ok()),
             [count, "requests", "in", ..] => requests = count.parse().ok(),
-            ["Requests/sec:", count] => rate = scaled(count, &COUNTS).filter(|rate| *rate > 0.0),
+            ["Requests/sec:", count] => rate = scaled(count).filter(|rate| *rate > 0.0),
             _ => {}
         }
     }
@@ -133,13 +161,15 @@ fn report(output: &str) -> Result<Report, String> {
             .filter(|count| *count > 0)
             .ok_or_else(|| missing("number of requests"))?,
         rate: rate.ok_or_else(|| missing("requests a second"))?,
-        p50: p50.ok_or_else(|| missing("50th percentile"))?,
-        p99: p99.ok_or_else(|| missing("99th percentile"))?,
+        ranks,
     };
-    if report.p50 > report.p99 {
-        return Err(format!("its 50th percentile is above the 99th: {report:?}"));
+    match report.ranks.len() {
+        RANKS if report.ranks.is_sorted() => Ok(report),
+        RANKS => Err("it says that requests of a higher rank took less long".to_owned()),
+        found => Err(format!(
+            "its output has times of {found} ranks, and {RANKS} were asked for"
+        )),
     }
-    Ok(report)
 }
 
 /// What a test of `seconds` counted, from the program's output, its life, and what the server has served.
@@ -157,8 +187,12 @@ fn counted(ended: &Ended, seconds: u64, served: u64) -> Result<Counted, String> 
             report.requests
         ));
     }
-    if report.p99 > ended.wall.as_secs_f64() {
-        return Err(format!("its 99th percentile, {} s, is longer than it ran", report.p99));
+    if let Some(longest) = report
+        .ranks
+        .last()
+        .filter(|us| Duration::from_micros(**us) > ended.wall)
+    {
+        return Err(format!("it says that a request took {longest} us, longer than it ran"));
     }
     let cpu_s = claims::cpu(&[ended])?;
     Ok(Counted {
@@ -166,13 +200,8 @@ fn counted(ended: &Ended, seconds: u64, served: u64) -> Result<Counted, String> 
         bytes: report.requests.saturating_mul(HTTP_KEEP.bytes()),
         wall_s,
         cpu_s,
-        figures: vec![
-            ("rate", report.rate),
-            ("latency_p50", report.p50),
-            ("latency_p99", report.p99),
-            ("cpu_per_op", cpu_s / report.requests as f64),
-        ],
-        tails: Vec::new(),
+        figures: vec![("rate", report.rate), ("cpu_per_op", cpu_s / report.requests as f64)],
+        tails: vec![(LATENCY, report.tail())],
     })
 }
 

@@ -3,22 +3,23 @@
 use super::*;
 use crate::peer::tests::script;
 
-/// What wrk 4.1 prints.
-const OUTPUT: &str = "\
+/// What wrk 4.1 prints, before the script does.
+const HEAD: &str = "\
 Running 1s test @ http://127.0.0.1:55322/f
   1 threads and 64 connections
   Thread Stats   Avg      Stdev     Max   +/- Stdev
     Latency     3.12ms    2.78ms  20.78ms   86.30%
     Req/Sec     1.47k   349.78     1.88k    70.00%
-  Latency Distribution
-     50%    750.00us
-     75%    4.25ms
-     90%    6.61ms
-     99%   13.29ms
   2000 requests in 1.00s, 1.71MB read
 Requests/sec:   2000.00
 Transfer/sec:      1.71MB
 ";
+
+/// All of it: a rank for each 10 us.
+fn output() -> String {
+    let ranks: String = (1..=RANKS).map(|rank| format!("rank {rank}0 us\n")).collect();
+    format!("{HEAD}{ranks}")
+}
 
 fn ended(output: &str, wall_s: f64) -> Ended {
     Ended {
@@ -30,53 +31,57 @@ fn ended(output: &str, wall_s: f64) -> Ended {
 
 #[test]
 fn output_of_a_real_run() {
-    let found = report(OUTPUT).unwrap();
+    let found = report(&output()).unwrap();
     assert_eq!((found.requests, found.rate), (2000, 2000.0));
-    assert!((found.p50 - 750e-6).abs() < 1e-12 && (found.p99 - 13.29e-3).abs() < 1e-12);
-    let counted = counted(&ended(OUTPUT, 1.1), 1, 2010).unwrap();
+    let counted = counted(&ended(&output(), 1.1), 1, 2010).unwrap();
     assert_eq!((counted.ops, counted.wall_s, counted.cpu_s), (2000, 1.0, 0.5));
-    assert_eq!(counted.figures[0], ("rate", 2000.0));
-    assert_eq!(counted.figures[3], ("cpu_per_op", 0.000_25));
+    assert_eq!(counted.figures, [("rate", 2000.0), ("cpu_per_op", 0.000_25)]);
+    let (name, tail) = &counted.tails[0];
+    assert_eq!((*name, tail.count()), (LATENCY, 2000));
+    assert_eq!((tail.quantile(0.5), tail.quantile(0.99)), (Some(5e-3), Some(9.9e-3)));
+}
+
+/// Requests that are no multiple of the ranks are shared out, and none is lost.
+#[test]
+fn every_request_has_a_rank() {
+    for requests in [1, 999, 1001, 123_456, u64::MAX] {
+        let report = Report {
+            requests,
+            rate: 1.0,
+            ranks: (1..=RANKS as u64).collect(),
+        };
+        assert_eq!(report.tail().count(), requests);
+    }
 }
 
 #[test]
 fn units_are_read() {
-    for (word, seconds) in [
-        ("750.00us", 750e-6),
-        ("13.29ms", 13.29e-3),
-        ("1.50s", 1.5),
-        ("2.00m", 120.0),
-        ("1.00h", 3600.0),
-    ] {
-        let found = scaled(word, &TIMES).unwrap();
-        assert!((found / seconds - 1.0).abs() < 1e-9, "{word}: {found}");
-    }
-    assert_eq!(scaled("1.47k", &COUNTS), Some(1470.0));
-    assert_eq!(scaled("2M", &COUNTS), Some(2e6));
-    assert_eq!(scaled("349.78", &COUNTS), Some(349.78));
-    let huge = "9".repeat(5000) + "s";
+    assert_eq!(scaled("1.47k"), Some(1470.0));
+    assert_eq!(scaled("2M"), Some(2e6));
+    assert_eq!(scaled("349.78"), Some(349.78));
+    let huge = "9".repeat(5000);
     for word in [
         "",
-        "s",
-        "1",
-        "1e3s",
-        "-1s",
-        "+1s",
-        "infs",
-        "nans",
-        "1.2.3s",
-        "1 s",
+        "k",
+        "1e3",
+        "-1",
+        "+1",
+        "inf",
+        "nan",
+        "1.2.3",
+        "1 k",
         "1kk",
         huge.as_str(),
     ] {
-        assert_eq!(scaled(word, &TIMES), None, "{word}");
+        assert_eq!(scaled(word), None, "{word}");
     }
 }
 
 #[test]
 fn other_output_is_no_figure() {
-    for lines in 0..OUTPUT.lines().count() - 1 {
-        let cut: Vec<&str> = OUTPUT.lines().take(lines).collect();
+    let (output, head) = (output(), HEAD.lines().count());
+    for lines in (0..=head).chain([head + 1, head + RANKS / 2, head + RANKS - 1]) {
+        let cut: Vec<&str> = output.lines().take(lines).collect();
         assert!(report(&cut.join("\n")).is_err(), "cut after {lines} lines");
     }
     for (from, to) in [
@@ -85,24 +90,27 @@ fn other_output_is_no_figure() {
         ("2000 requests", "99999999999999999999999 requests"),
         ("Requests/sec:   2000.00", "Requests/sec:   nan"),
         ("Requests/sec:   2000.00", "Requests/sec:   0.00"),
-        ("750.00us", "20.00ms"),
-        ("13.29ms", "inf"),
+        ("rank 5000 us", "rank 20 us"),
+        ("rank 5000 us", "rank 5000 ms"),
+        ("rank 5000 us", "rank -1 us"),
+        ("rank 5000 us", "rank 5000 us\nrank 5000 us"),
         ("Transfer/sec", "Socket errors: connect 0, read 3\nTransfer/sec"),
         ("Transfer/sec", "Non-2xx or 3xx responses: 12\nTransfer/sec"),
     ] {
-        assert!(OUTPUT.contains(from));
-        assert!(report(&OUTPUT.replace(from, to)).is_err(), "{to}");
+        assert!(output.contains(from));
+        assert!(report(&output.replace(from, to)).is_err(), "{to}");
     }
 }
 
 #[test]
 fn what_cannot_be_is_refused() {
     let fails = |output: &str, wall, served| counted(&ended(output, wall), 1, served).unwrap_err();
-    assert!(fails(OUTPUT, 1.1, 1000).contains("the server answered 1000"));
-    assert!(fails(OUTPUT, 1.1, 3000).contains("the server answered 3000"));
-    assert!(fails(OUTPUT, 0.9, 2000).contains("ended after 0.900 s"));
-    assert!(fails(&OUTPUT.replace("/sec:   2000.00", "/sec:   9000.00"), 1.1, 2000).contains("counted for 0.222 s"));
-    assert!(fails(&OUTPUT.replace("13.29ms", "5.00s"), 1.1, 2000).contains("longer than it ran"));
+    let output = output();
+    assert!(fails(&output, 1.1, 1000).contains("the server answered 1000"));
+    assert!(fails(&output, 1.1, 3000).contains("the server answered 3000"));
+    assert!(fails(&output, 0.9, 2000).contains("ended after 0.900 s"));
+    assert!(fails(&output.replace("/sec:   2000.00", "/sec:   9000.00"), 1.1, 2000).contains("counted for 0.222 s"));
+    assert!(fails(&output.replace("rank 10000 us", "rank 5000000 us"), 1.1, 2000).contains("longer than it ran"));
 }
 
 /// A program that does this.
@@ -117,7 +125,7 @@ fn liar(folder: &std::path::Path, body: &str) -> Load {
 #[test]
 fn a_program_that_asks_nothing_is_found_out() {
     let folder = tempfile::tempdir().unwrap();
-    let body = format!("sleep 1\ncat <<'END'\n{OUTPUT}END");
+    let body = format!("sleep 1\ncat <<'END'\n{}END", output());
     let mut liar = liar(folder.path(), &body);
     let error = liar.window(Duration::ZERO, Duration::ZERO).unwrap_err().to_string();
     assert!(
