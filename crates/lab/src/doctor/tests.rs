@@ -185,25 +185,22 @@ fn a_subject_that_fails_proves_nothing() {
 }
 
 fn outcome(marks: &[&str], noise: Noise) -> Outcome {
+    let sample = CanarySample {
+        cpu_s: 0.005,
+        wall_over_cpu: 1.0,
+    };
     let window = |marks: Vec<String>| Window {
         wall_s: 1.0,
         ops: 1,
+        canary: vec![sample; 2],
         marks,
         ..Window::default()
     };
     let mut windows = vec![window(marks.iter().map(|mark| (*mark).to_owned()).collect())];
     windows.resize(10, window(Vec::new()));
-    let canaries = vec![
-        CanarySample {
-            cpu_s: 0.005,
-            wall_over_cpu: 1.0
-        };
-        11
-    ];
     Outcome {
         windows,
         noise: vec![noise; 10],
-        canaries,
         ..Outcome::default()
     }
 }

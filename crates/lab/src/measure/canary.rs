@@ -7,16 +7,16 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use crate::measure::clock;
-use crate::result::CanarySample;
+use crate::result::{CanarySample, Window};
 use crate::stats;
 
 /// CPU time one run of the canary should take, seconds.
 pub const TARGET_S: f64 = 0.005;
 
-/// Deviation of a canary from the run's median that marks a window, as a fraction.
+/// Deviation of a canary from the median of its part of the run that marks a window, as a fraction.
 pub const MARK: f64 = 0.03;
 
-/// Deviation of a canary from the run's median that spoils a round, as a fraction.
+/// Deviation of a canary from that median that spoils a round, as a fraction.
 pub const SPOIL: f64 = 0.10;
 
 /// A loop of a fixed number of multiplications, each waiting for the one before.
@@ -86,10 +86,42 @@ fn chain(start: u64, steps: u64) -> u64 {
     state
 }
 
+/// The canaries before and after windows; one between two windows is of both.
+pub fn around(windows: &[Window]) -> impl Iterator<Item = &CanarySample> {
+    windows.iter().flat_map(|window| &window.canary)
+}
+
+/// The parts of a run, by its windows in the order that they ran: its workloads, or the steps of a recipe, one after the other.
+///
+/// What is compared with each other is of one part. So each has a median of its own: a machine that is slower from one part to the
+/// next disturbs neither.
+fn parts(windows: &[Window]) -> impl Iterator<Item = &[Window]> {
+    windows.chunk_by(|one, next| one.workload == next.workload && one.round <= next.round)
+}
+
+/// When and how far the speed was off the median of its part of the run, for each canary around windows: the fraction of
+/// [`deviation`], below 0 where it was slower. Parts with too few canaries for a median are left out.
+pub fn strays(windows: &[Window]) -> Vec<(f64, f64)> {
+    let mut found = Vec::new();
+    for part in parts(windows) {
+        let Some(median) = median(around(part)) else { continue };
+        for window in part {
+            found.extend(window.canary.iter().map(|sample| (window.t, off(sample, median))));
+        }
+    }
+    found.retain(|(t, off)| t.is_finite() && off.is_finite());
+    found
+}
+
+/// Distance of the speed of a sample from that of `median`, as a fraction of it: above 0 where it is faster.
+fn off(sample: &CanarySample, median: f64) -> f64 {
+    median / sample.cpu_s - 1.0
+}
+
 /// Median CPU time of some canaries, seconds; `None` below three, where a median says nothing about a deviation.
-pub fn median(samples: &[CanarySample]) -> Option<f64> {
+pub fn median<'a>(samples: impl IntoIterator<Item = &'a CanarySample>) -> Option<f64> {
     let times: Vec<f64> = samples
-        .iter()
+        .into_iter()
         .map(|sample| sample.cpu_s)
         .filter(|time| time.is_finite() && *time > 0.0)
         .collect();
@@ -100,7 +132,7 @@ pub fn median(samples: &[CanarySample]) -> Option<f64> {
 pub fn deviation(samples: &[CanarySample], median: f64) -> f64 {
     samples
         .iter()
-        .map(|sample| (median / sample.cpu_s - 1.0).abs())
+        .map(|sample| off(sample, median).abs())
         .filter(|d| d.is_finite())
         .fold(0.0, f64::max)
 }
@@ -147,6 +179,37 @@ mod tests {
         assert!((deviation(&[sample(1.25)], 1.0) - 0.2).abs() < 1e-12);
         assert_eq!(deviation(&[sample(f64::NAN)], 1.0), 0.0);
         assert_eq!(deviation(&[], 1.0), 0.0);
+    }
+
+    /// Windows of a workload, one in each round, with the time of the canary around each.
+    fn windows(workload: &str, times: &[f64]) -> Vec<Window> {
+        let window = |(round, time): (u32, &f64)| Window {
+            workload: workload.to_owned(),
+            round,
+            canary: vec![sample(*time); 2],
+            ..Window::default()
+        };
+        (0..).zip(times).map(window).collect()
+    }
+
+    #[test]
+    fn each_part_of_a_run_has_its_own_median() {
+        let worst = |windows: &[Window]| {
+            strays(windows)
+                .iter()
+                .fold(0.0, |most: f64, (_, off)| most.max(off.abs()))
+        };
+        let run = |parts: [Vec<Window>; 2]| parts.concat();
+        // The second part is a tenth slower than the first.
+        let calm = run([windows("a", &[1.0; 3]), windows("b", &[1.1; 3])]);
+        assert_eq!((parts(&calm).count(), worst(&calm)), (2, 0.0));
+        // So are two steps with the same workload.
+        let steps = run([windows("a", &[1.0; 3]), windows("a", &[1.1; 3])]);
+        assert_eq!((parts(&steps).count(), worst(&steps)), (2, 0.0));
+        let restless = run([windows("a", &[1.0, 1.0, 0.8]), windows("b", &[1.1; 3])]);
+        assert!((worst(&restless) - 0.25).abs() < 1e-12);
+        assert_eq!(strays(&restless).len(), 12);
+        assert!(strays(&windows("a", &[1.0])).is_empty(), "two canaries have no median");
     }
 
     #[test]

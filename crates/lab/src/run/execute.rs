@@ -219,7 +219,7 @@ impl Run<'_> {
 
     /// One window; returns the canary after it.
     fn visit(&mut self, cell: usize, round: u32, before: Option<CanarySample>) -> Option<CanarySample> {
-        let before = before.unwrap_or_else(|| self.canary());
+        let before = before.unwrap_or_else(|| self.probe.canary());
         let start = self.probe.noise();
         let t = self.probe.now();
         let timing = self.pace.timing;
@@ -239,7 +239,7 @@ impl Run<'_> {
                 return None;
             }
         };
-        let after = self.canary();
+        let after = self.probe.canary();
         let figures = counted.figures.iter().copied();
         let energy = noise
             .energy_j
@@ -277,16 +277,10 @@ impl Run<'_> {
         self.observer.stopped() && !matches!(error, CellError::Wrong { .. })
     }
 
-    fn canary(&mut self) -> CanarySample {
-        let sample = self.probe.canary();
-        self.outcome.canaries.push(sample);
-        sample
-    }
-
     /// Marks every window anew: the median of the canaries has moved.
     fn mark(&mut self) {
         let outcome = &mut self.outcome;
-        let median = canary::median(&outcome.canaries);
+        let median = canary::median(canary::around(&outcome.windows));
         for ((window, noise), visit_s) in outcome.windows.iter_mut().zip(&outcome.noise).zip(&outcome.visits_s) {
             let mut marks = judge(&window.canary, median, noise, *visit_s);
             if window.has(Mark::Superseded.code()) {

@@ -234,7 +234,7 @@ fn order_canaries_and_windows() {
     assert_eq!(outcome.rounds, 2);
     assert_eq!(outcome.cells, [0, 1, 2, 3, 3, 2, 1, 0]);
     // One canary between two windows, and one to begin each round.
-    assert_eq!(outcome.canaries.len(), 2 * (4 + 1));
+    assert_eq!(scene.world.borrow().canaries, 2 * (4 + 1));
     assert_eq!(scene.observer.partial, [4, 8]);
     for (i, window) in outcome.windows.iter().enumerate() {
         assert_eq!((window.order as usize, window.round as usize), (i, i / 4));
@@ -305,7 +305,7 @@ fn a_failing_cell_stops_alone() {
         warning.text
     );
     // The window that failed has no canary after it, so the next one begins with a fresh one.
-    assert_eq!(outcome.canaries.len(), 5 + 6 + 4 - 1);
+    assert_eq!(scene.world.borrow().canaries, 5 + 6 + 4 - 1);
 }
 
 #[test]

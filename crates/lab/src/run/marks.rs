@@ -10,7 +10,7 @@ use crate::result::CanarySample;
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum Mark {
-    /// `canary`: clock speed beside the window was over 3 % off the run's median.
+    /// `canary`: clock speed beside the window was over 3 % off the median of its part of the run.
     Canary,
     /// `preempted`: the canary took 10 % longer on the wall than on the CPU, or the measuring thread lost its CPU more
     /// than 100 times a second.
@@ -69,7 +69,7 @@ const SHARED: (f64, f64) = (1.10, 100.0);
 
 /// Marks of one window, sorted: from the canary before and after, and the noise of the whole visit.
 ///
-/// `visit_s` is the length of the visit that `noise` covers; `median` the median of the run's canaries, without which
+/// `visit_s` is the length of the visit that `noise` covers; `median` that of the part's canaries, without which
 /// clock speed is not judged. Values themselves are never looked at: a window is marked for a cause, not for a result.
 pub fn judge(canaries: &[CanarySample], median: Option<f64>, noise: &Noise, visit_s: f64) -> Vec<Mark> {
     let mut marks = Vec::new();

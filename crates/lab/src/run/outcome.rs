@@ -1,7 +1,7 @@
 //! What a run left behind: windows, noise, faults, repeats, and the warnings that follow from them.
 
 use crate::measure::{Noise, WarningCode, canary};
-use crate::result::{CanarySample, Case, Warning, Window};
+use crate::result::{Case, Warning, Window};
 use crate::run::{CellError, Mark};
 use crate::stats::ends;
 use crate::stats::latency::Tail;
@@ -20,8 +20,6 @@ pub struct Outcome {
     pub visits_s: Vec<f64>,
     /// For each window, its latencies by name.
     pub(crate) tails: Vec<Vec<(&'static str, Tail)>>,
-    /// Every canary once, in order.
-    pub canaries: Vec<CanarySample>,
     /// Cells that gave an error. Each has stopped at its error.
     pub faults: Vec<Fault>,
     /// How often a round was done again for a case, with all its subjects.
@@ -77,8 +75,8 @@ impl Outcome {
 
     /// Distance of the slowest canary from the fastest over the median, a fraction; `None` with too few of them.
     pub fn canary_spread(&self) -> Option<f64> {
-        let median = canary::median(&self.canaries)?;
-        let times = self.canaries.iter().map(|sample| sample.cpu_s);
+        let median = canary::median(canary::around(&self.windows))?;
+        let times = canary::around(&self.windows).map(|sample| sample.cpu_s);
         let (low, high) = ends(times.filter(|time| time.is_finite()));
         Some((high - low) / median)
     }
@@ -132,10 +130,8 @@ impl Outcome {
         let most = |value: &dyn Fn(usize) -> f64| hits.iter().map(|i| value(*i)).fold(0.0, f64::max);
         match mark {
             Mark::Canary => {
-                let Some(median) = canary::median(&self.canaries) else {
-                    return String::new();
-                };
-                let off = most(&|i| canary::deviation(&self.windows[i].canary, median));
+                let strays = canary::strays(&self.windows);
+                let off = strays.iter().map(|(_, off)| off.abs()).fold(0.0, f64::max);
                 format!(", at worst {:.0} % off", off * 100.0)
             }
             Mark::Steal => format!(

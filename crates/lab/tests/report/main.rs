@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod browser;
+mod canary;
 mod common;
 mod dummy;
 mod gpu;

@@ -8,6 +8,7 @@ use super::chart::{Anchor, chart, line, path, point, series, text, trim};
 use super::figure::frame;
 use super::scale::linear_ticks;
 use crate::format::{count, seconds};
+use crate::measure::canary;
 use crate::report::drawing::{Figure, Frame};
 use crate::report::listing::{Entry, Listing};
 use crate::report::model::Report;
@@ -41,7 +42,7 @@ pub(super) fn figure(report: &Report<'_>) -> Option<Markup> {
     if dots.is_empty() || end <= 0.0 {
         return None;
     }
-    let canary = canary(windows);
+    let canary = canary::strays(windows);
     let has = |name: &&str| dots.iter().any(|dot| dot.window.subject == *name);
     let subjects: Vec<&str> = report.subjects.iter().copied().filter(has).collect();
     let mut sizes: Vec<f64> = dots.iter().map(|dot| dot.off.abs()).collect();
@@ -95,7 +96,7 @@ pub(super) fn figure(report: &Report<'_>) -> Option<Markup> {
     let marked = windows.iter().filter(|window| !window.marks.is_empty()).count();
     let worst = canary.iter().map(|(_, off)| off.abs()).fold(0.0, f64::max);
     let calm = match canary.is_empty() {
-        true => "no canary was run.".to_owned(),
+        true => "too few canaries were run.".to_owned(),
         false => format!("the canary strayed by at most {:.1} %.", worst * 100.0),
     };
     let drawn: usize = shown.iter().map(Vec::len).sum();
@@ -178,21 +179,6 @@ fn dots(windows: &[Window]) -> Vec<Dot<'_>> {
     }
     dots.sort_by_key(|dot| dot.window.order);
     dots
-}
-
-/// Time and distance from the median of the canary's speed.
-fn canary(windows: &[Window]) -> Vec<(f64, f64)> {
-    let samples: Vec<(f64, f64)> = windows
-        .iter()
-        .flat_map(|window| window.canary.iter().map(|sample| (window.t, 1.0 / sample.cpu_s)))
-        .filter(|(t, speed)| t.is_finite() && speed.is_finite() && *speed > 0.0)
-        .collect();
-    let speeds: Vec<f64> = samples.iter().map(|(_, speed)| *speed).collect();
-    let middle = median(&speeds).unwrap_or(f64::NAN);
-    samples
-        .into_iter()
-        .map(|(t, speed)| (t, speed / middle - 1.0))
-        .collect()
 }
 
 fn tip(dot: &Dot<'_>) -> String {
