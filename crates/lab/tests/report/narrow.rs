@@ -6,24 +6,33 @@ use sealway_lab::result::RunResult;
 
 use crate::browser::{Picture, browse, browser};
 
-/// As long as a name may be.
+/// As long as a name may be, and as that of a pair may be.
 const LONG: &str = "fork-with-a-longest-name";
+const PAIR: [&str; 2] = ["fork-with-a-longest-name+", "another-of-such-a-length"];
 
-/// A run in which a subject has that name.
-fn renamed(mut run: RunResult, name: &str) -> RunResult {
+/// A run in which a subject has another name.
+fn renamed(mut run: RunResult, name: &str, other: &str) -> RunResult {
     let windows = run.windows.iter_mut().map(|window| &mut window.subject);
     let rows = run.results.iter_mut().map(|row| &mut row.subject);
     for subject in windows.chain(rows).filter(|subject| *subject == name) {
-        LONG.clone_into(subject);
+        other.clone_into(subject);
     }
     run
 }
 
 #[test]
 fn no_name_is_cut_beside_its_lane() {
-    let page = crate::page_of(&renamed(crate::common::sample(), "ring"));
-    let chart = &page[page.find("id=\"strip-chart\"").unwrap()..];
-    assert!(chart[..chart.find("</svg>").unwrap()].contains(&format!(">{LONG}</text>")));
+    let shows = |name: &str, lines: &[&str]| {
+        let page = crate::page_of(&renamed(crate::common::sample(), "ring", name));
+        let chart = &page[page.find("id=\"strip-chart\"").unwrap()..];
+        let chart = &chart[..chart.find("</svg>").unwrap()];
+        for line in lines {
+            assert!(chart.contains(&format!(">{line}</text>")), "{line}");
+        }
+    };
+    shows(LONG, &[LONG]);
+    shows("sealway+xray", &["sealway+xray"]);
+    shows(&PAIR.concat(), &PAIR);
 }
 
 /// Pages of all kinds in frames side by side, since a browser window has a least width and a frame has none.
@@ -34,8 +43,8 @@ fn nothing_leaves_its_card_on_a_narrow_screen() {
     let folder = tempfile::tempdir().unwrap();
     let pages = [
         ("primitives", crate::common::sample()),
-        ("transports", renamed(crate::transports::sample(), "xray")),
-        ("load", renamed(crate::load::sample(), "xray")),
+        ("transports", renamed(crate::transports::sample(), "xray", LONG)),
+        ("load", renamed(crate::load::sample(), "xray", &PAIR.concat())),
         ("published", crate::published::run()),
         ("gpu", crate::gpu::sample()),
     ];

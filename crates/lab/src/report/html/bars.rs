@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::chart::{Anchor, bar, chart, from_zero, line, series, text};
+use super::chart::{Anchor, LINE, bar, chart, from_zero, line, lines, longest, name, series, text};
 use crate::format::sig3_or;
 use crate::report::drawing::{Bar, Bars};
 
@@ -18,11 +18,13 @@ const HEAD: f64 = 32.0;
 const CHARACTER: f64 = 9.2;
 
 pub(super) fn draw(bars: &Bars<'_>) -> Markup {
-    let lines: usize = bars.groups.iter().map(|(_, bars)| bars.len() + 1).sum();
-    let bottom = HEAD + ROW * lines as f64 + 8.0 * bars.groups.len() as f64;
-    let names = bars.groups.iter().flat_map(|(_, bars)| bars).map(|bar| bar.name);
-    let longest = names.map(|name| name.chars().count()).max().unwrap_or(0);
-    let left = (longest as f64 * LETTER + 8.0).clamp(LEFT, LEFT_MOST);
+    let names = || bars.groups.iter().flat_map(|(_, bars)| bars).map(|bar| bar.name);
+    // As high as the name with most lines.
+    let more = names().map(|name| lines(name).len() - 1).max().unwrap_or(0);
+    let each = ROW + LINE * more as f64;
+    let rows = names().count() as f64 * each + ROW * bars.groups.len() as f64;
+    let bottom = HEAD + rows + 8.0 * bars.groups.len() as f64;
+    let left = (longest(names()) as f64 * LETTER + 8.0).clamp(LEFT, LEFT_MOST);
     let x = |value: f64| left + (value / bars.most).clamp(0.0, 1.0) * (RIGHT - left);
     let mut y = HEAD;
     let content = html! {
@@ -30,10 +32,12 @@ pub(super) fn draw(bars: &Bars<'_>) -> Markup {
         (from_zero(bars.most, x, (HEAD, bottom), &bars.axis))
         @for (title, group) in &bars.groups {
             (text("rowhead", (0.0, y + 15.0), Anchor::Start, title))
-            @for (place, one) in group.iter().enumerate() { (row(one, y + ROW * (place + 1) as f64, &x)) }
+            @for (place, one) in group.iter().enumerate() {
+                (row(one, y + ROW + each * place as f64 + (each - ROW) / 2.0, &x))
+            }
             ({
                 let top = y + ROW;
-                y = top + ROW * group.len() as f64 + 8.0;
+                y = top + each * group.len() as f64 + 8.0;
                 line("axisline", (left, top), (left, y - 8.0))
             })
         }
@@ -99,7 +103,7 @@ fn row(one: &Bar<'_>, y: f64, x: &dyn Fn(f64) -> f64) -> Markup {
         (line("error", (x(one.low), middle), (x(one.high), middle)))
     };
     html! {
-        (text("row", (left - 8.0, y + 14.0), Anchor::End, one.name))
+        (name((left - 8.0, y + 14.0), Anchor::End, one.name))
         @if drawable { (series(&format!("s{}", one.series), one.name, &pieces)) }
         (text("number strong", (end + 7.0, y + 14.0), Anchor::Start, &number))
     }

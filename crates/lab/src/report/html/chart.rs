@@ -142,6 +142,39 @@ pub(crate) fn text(class: &str, (x, y): (f64, f64), anchor: Anchor, content: &st
     html! { text class=(class) x=(At(x)) y=(At(y)) text-anchor=[anchor] { (Text(content)) } "\n" }
 }
 
+/// Letters of a line of a name at most: no program that the lab itself knows or takes has more, with the plus of a pair behind it.
+const NAME: usize = 25;
+/// From line to line of a name.
+pub(super) const LINE: f64 = 14.0;
+
+/// A name in one line, or in two where it is long: that of a pair goes on behind its plus. What does not fit into two is none of ours.
+pub(super) fn lines(name: &str) -> Vec<String> {
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= NAME {
+        return vec![name.to_owned()];
+    }
+    let plus = letters[..NAME].iter().position(|letter| *letter == '+');
+    let (first, rest) = letters.split_at(plus.map_or(NAME, |at| at + 1));
+    vec![first.iter().collect(), rest.iter().take(NAME).collect()]
+}
+
+/// Letters of the longest line of some names.
+pub(super) fn longest<'a>(names: impl IntoIterator<Item = &'a str>) -> usize {
+    let lines = names.into_iter().flat_map(lines);
+    lines.map(|line| line.chars().count()).max().unwrap_or(0)
+}
+
+/// A name whose lines stand around that of one line at `y`.
+pub(super) fn name((x, y): (f64, f64), anchor: Anchor, name: &str) -> Markup {
+    let lines = lines(name);
+    let first = y - LINE * (lines.len() - 1) as f64 / 2.0;
+    html! {
+        @for (place, line) in lines.iter().enumerate() {
+            (text("row", (x, first + LINE * place as f64), anchor, line))
+        }
+    }
+}
+
 /// Upright lines of a scale from zero to `most`, from `top` to `bottom`, with their values and what they count.
 pub(super) fn from_zero(most: f64, place: impl Fn(f64) -> f64, (top, bottom): (f64, f64), counts: &str) -> Markup {
     let middle = f64::midpoint(place(0.0), place(most));

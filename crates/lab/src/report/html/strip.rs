@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use super::chart::{Anchor, chart, line, path, point, series, text, trim};
+use super::chart::{Anchor, chart, line, longest, name, path, point, series, text, trim};
 use super::figure::frame;
 use super::scale::linear_ticks;
 use crate::format::{count, seconds};
@@ -19,8 +19,6 @@ const WIDTH: f64 = 980.0;
 /// Left of the lanes, for names: what their ticks need at least, and what a letter takes.
 const LEFT: f64 = 96.0;
 const LETTER: f64 = 7.5;
-/// Letters of a name at most: no subject that the lab itself knows or takes has more.
-const NAME: usize = 24;
 const RIGHT: f64 = 960.0;
 const TOP: f64 = 34.0;
 const LANE: f64 = 62.0;
@@ -55,8 +53,7 @@ pub(super) fn figure(report: &Report<'_>) -> Option<Markup> {
 
     let lanes = subjects.len() + usize::from(!canary.is_empty());
     let bottom = TOP + LANE * lanes as f64;
-    let longest = subjects.iter().map(|name| name.chars().count().min(NAME)).max();
-    let left = LEFT.max(longest.unwrap_or(0) as f64 * LETTER);
+    let left = LEFT.max(longest(subjects.iter().copied()) as f64 * LETTER);
     let x = |t: f64| left + (t / end).clamp(0.0, 1.0) * (RIGHT - left);
     let up = |off: f64| (off / reach).clamp(-1.0, 1.0) * (LANE / 2.0 - 7.0);
     let shown: Vec<Vec<&Dot<'_>>> = subjects.iter().map(|name| shown(&dots, name)).collect();
@@ -128,18 +125,14 @@ fn middle(lane: usize) -> f64 {
 }
 
 /// A lane's frame, which begins at `left`.
-fn lane(lane: usize, name: &str, left: f64, reach: f64) -> Markup {
+fn lane(lane: usize, subject: &str, left: f64, reach: f64) -> Markup {
     let middle = middle(lane);
-    let (top, end, name) = (
-        middle - LANE / 2.0,
-        middle + LANE / 2.0,
-        name.chars().take(NAME).collect::<String>(),
-    );
+    let (top, end) = (middle - LANE / 2.0, middle + LANE / 2.0);
     let reach = trim(reach * 100.0);
     html! {
         (line("gridline", (left, top), (RIGHT, top)))
         (line("zero", (left, middle), (RIGHT, middle)))
-        (text("row", (0.0, middle + 4.0), Anchor::Start, &name))
+        (name((0.0, middle + 4.0), Anchor::Start, subject))
         (text("tick", (left - 6.0, top + 14.0), Anchor::End, &format!("+{reach} %")))
         (text("tick", (left - 6.0, end - 6.0), Anchor::End, &format!("\u{2212}{reach} %")))
     }
