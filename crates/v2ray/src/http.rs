@@ -35,6 +35,23 @@ pub fn parse_basic_credentials(value: &str) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((user, password))
 }
 
+/// The host of `host:port`; brackets stay.
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((front, port))
+            if port.bytes().all(|b| b.is_ascii_digit()) && (!front.contains(':') || front.ends_with(']')) =>
+        {
+            front
+        }
+        _ => host,
+    }
+}
+
+/// Whether two hosts are the same, whatever ports are named with them.
+pub(crate) fn same_host(a: &str, b: &str) -> bool {
+    without_port(a).eq_ignore_ascii_case(without_port(b))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +72,16 @@ mod tests {
         );
         for wrong in ["Basic", "Bearer abc", "Basic !!!!", "Basic YWJj", ""] {
             assert_eq!(parse_basic_credentials(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_the_same_whatever_its_port() {
+        for (a, b) in [("[::1]:80", "[::1]"), ("::1", "::1"), ("A:80", "a"), ("a:x", "a:x")] {
+            assert!(same_host(a, b) && same_host(b, a), "{a} {b}");
+        }
+        for (a, b) in [("[::1]:80", "::1"), ("::1", ":"), ("a:x", "a"), ("a.b", "a"), ("", "a")] {
+            assert!(!same_host(a, b) && !same_host(b, a), "{a} {b}");
         }
     }
 }

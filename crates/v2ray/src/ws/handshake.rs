@@ -4,9 +4,9 @@ use base64::Engine;
 use sha1::{Digest, Sha1};
 
 use super::early;
-use crate::http::BASE64;
 use crate::http::client::push;
 use crate::http::head::{Headers, RequestHead, parse_request, parse_response};
+use crate::http::{BASE64, same_host};
 use crate::{Error, Protocol, Step};
 
 /// Longest head of either side, bytes.
@@ -164,24 +164,11 @@ pub(crate) fn check_target<'a>(
         return problem("the path is not ours");
     };
     if let Some(host) = &server.host {
-        let got = without_port(head.headers.get("host").unwrap_or_default());
-        if !got.eq_ignore_ascii_case(without_port(host)) {
+        if !same_host(head.headers.get("host").unwrap_or_default(), host) {
             return problem("the host is not ours");
         }
     }
     Ok((!rest.is_empty()).then_some(rest))
-}
-
-/// The host of `host:port`; brackets stay.
-fn without_port(host: &str) -> &str {
-    match host.rsplit_once(':') {
-        Some((front, port))
-            if port.bytes().all(|b| b.is_ascii_digit()) && (!front.contains(':') || front.ends_with(']')) =>
-        {
-            front
-        }
-        _ => host,
-    }
 }
 
 /// A path without percent-encoding, or `None` if it has none or a wrong one.

@@ -8,6 +8,7 @@ use percent_encoding::percent_decode_str;
 use super::padding::{self, Dice};
 use super::settings::{Mode, PaddingPlace, Place, Placed, Settings};
 use super::{data, ids, place};
+use crate::http::same_host;
 
 /// A request, whichever version of HTTP it came in.
 #[derive(Clone, Debug)]
@@ -140,24 +141,6 @@ pub fn judge(settings: &Settings, request: &Incoming<'_>) -> Result<Ask, Refusal
         _ if request.method == "GET" => Ok(Ask::Down { session }),
         _ => Err(refuse(405, "the method is not ours")),
     }
-}
-
-/// The host of `host:port`; brackets stay.
-fn bare(host: &str) -> &str {
-    match host.rsplit_once(':') {
-        Some((front, port)) if !front.contains(':') || front.ends_with(']') => {
-            if port.bytes().all(|byte| byte.is_ascii_digit()) {
-                front
-            } else {
-                host
-            }
-        }
-        _ => host,
-    }
-}
-
-fn same_host(got: &str, want: &str) -> bool {
-    bare(got).eq_ignore_ascii_case(bare(want))
 }
 
 /// The path of a target, which may be a whole URL, without percent-encoding.
