@@ -111,6 +111,7 @@ const V2RAY: Floors = Floors {
         ("replay", 2),
         ("gun", 3),
         ("shadowsocks", 3),
+        ("h2", 4),
         ("http", 3),
         ("mux", 3),
         ("packet_addr", 3),

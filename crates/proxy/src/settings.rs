@@ -33,7 +33,7 @@ pub use outbound::{
 pub use packed::{Pack, Packed, Packer, Unpacker};
 pub use service::Service;
 pub use transport::{
-    Certificate, CipherSuite, ClientTls, ClientTransport, Curve, DomainStrategy, Families, Grpc, ServerTls,
+    Certificate, CipherSuite, ClientTls, ClientTransport, Curve, DomainStrategy, Families, Grpc, Http, ServerTls,
     ServerTransport, SocketOptions, Through, Transparent, TransportKind, Upgrade, Versions, Xhttp, XhttpDownload,
 };
 

@@ -1,9 +1,12 @@
 //! From a connected socket to a stream that the protocol can be spoken over: PROXY protocol, TLS, and a [`Transport`].
 
+mod accepted;
 mod front;
 mod grpc;
+mod http;
 pub(crate) mod http2;
 mod remote;
+mod requests;
 mod upgrade;
 mod visit;
 pub(crate) mod ws;
@@ -25,7 +28,7 @@ use crate::dial;
 use crate::error::{Error, Pending};
 use crate::proxy_protocol;
 use crate::random;
-use crate::reality::{self, Met, Passing, Reality};
+use crate::reality::{Met, Passing, Reality};
 use crate::resolver::Resolver;
 use crate::roads::{Caller, Roads, Through};
 use crate::settings::{ClientTransport, SendThrough, ServerTransport, SocketOptions, TransportKind};
@@ -37,6 +40,9 @@ use crate::tls::handshake::{self, Agreed};
 use crate::tls::reality::{Answer, RealityClient};
 use crate::udp::Wire;
 
+use self::http::Http;
+pub(crate) use accepted::Accepted;
+use accepted::Ends;
 use front::Front;
 use grpc::Grpc;
 use remote::Dial;
@@ -67,6 +73,7 @@ trait Transport: Send + Sync {
 fn transport(settings: &TransportKind, download: Option<Arc<Line>>) -> Option<Arc<dyn Transport>> {
     match settings.clone() {
         TransportKind::Grpc(grpc) => Some(Arc::new(Grpc::new(grpc))),
+        TransportKind::Http(http) => Some(Arc::new(Http::new(http))),
         TransportKind::Raw => None,
         TransportKind::RawHttp(front) => Some(Arc::new(Front::new(front))),
         TransportKind::WebSocket(http) => Some(Arc::new(Upgrade::new(http, Kind::WebSocket))),
@@ -101,53 +108,6 @@ pub(crate) trait Many: Send {
     /// Drives the connection until the client opens the next stream. `None`: there will be none, and those that are left need
     /// the connection no more. The caller asks again at once, and serves the streams meanwhile.
     fn next(&mut self) -> Pending<'_, Option<Accepted>>;
-}
-
-/// A stream that has been accepted and is ready for the protocol.
-pub(crate) struct Accepted {
-    pub(crate) stream: Stream,
-    /// Who the client is.
-    pub(crate) source: Option<SocketAddr>,
-    /// Where it came in.
-    pub(crate) local: Option<SocketAddr>,
-    /// A server in front has said who the client is: by the PROXY protocol, or in a header.
-    pub(crate) forwarded: bool,
-    pub(crate) agreed: Agreed,
-}
-
-impl Accepted {
-    /// Notes whom a trusted server in front names as the client, whose port it does not say.
-    fn forwarded_for(&mut self, client: Option<IpAddr>) {
-        if let Some(client) = client {
-            (self.source, self.forwarded) = (Some(SocketAddr::new(client, 0)), true);
-        }
-    }
-}
-
-/// Who the two ends of a connection are.
-struct Ends {
-    source: Option<SocketAddr>,
-    local: Option<SocketAddr>,
-    forwarded: bool,
-}
-
-impl Ends {
-    fn reality(&self) -> reality::Ends {
-        reality::Ends {
-            source: self.source,
-            local: self.local,
-        }
-    }
-
-    fn accepted(self, stream: Stream, agreed: Agreed) -> Accepted {
-        Accepted {
-            stream,
-            source: self.source,
-            local: self.local,
-            forwarded: self.forwarded,
-            agreed,
-        }
-    }
 }
 
 /// How long a transport, and a request behind it, may take on top of a handshake of REALITY that has used up its time.

@@ -89,7 +89,7 @@ pub use sockopt::{DomainStrategy, Sockopt, Tproxy};
 pub use stats::{NodeName, Stats, StatsStore};
 pub use stream::{Download, Stream};
 pub use tls::{Certificate, CertificateUsage, CipherSuite, Curve, Pem, Tls, TlsVersion};
-pub use transport::{EarlyData, Front, Grpc, Transport, Upgrade, Xhttp};
+pub use transport::{EarlyData, Front, Grpc, Http, Transport, Upgrade, Xhttp};
 
 object! {
     /// What a file may hold.

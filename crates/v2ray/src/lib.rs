@@ -36,7 +36,7 @@
 //! |---|---|
 //! | [`vless`], [`vmess`], [`trojan`], [`shadowsocks`], [`socks`], [`http`] | protocols: requests, responses, bodies, users |
 //! | [`mux`], [`packet_addr`] | many streams and datagrams of any target in one stream |
-//! | [`ws`], [`httpupgrade`], [`gun`], [`xhttp`], [`proxy_protocol`] | what stands around a protocol on the wire |
+//! | [`ws`], [`httpupgrade`], [`gun`], [`h2`], [`xhttp`], [`proxy_protocol`] | what stands around a protocol on the wire |
 //! | [`sniff`] | what a connection carries and which host it is for, out of its first bytes |
 //! | [`address`], [`id`], [`replay`], [`text`], [`Step`], [`Error`] | what all of them use |
 //! | [`config`] | `config.json`: from text to valid values, or to problems with line and column |
@@ -69,6 +69,7 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod gun;
+pub mod h2;
 pub mod http;
 pub mod httpupgrade;
 pub mod id;

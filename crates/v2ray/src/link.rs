@@ -120,7 +120,7 @@ pub struct Link {
     pub encryption: String,
     /// VMess of old (`aid`). 0 is the only value that is spoken.
     pub alter_id: u32,
-    /// The transport (`type`, `net`); `raw` by default, which links also call `tcp`.
+    /// The transport (`type`, `net`); `raw` by default, which links also call `tcp`. `http` has the name `h2`, too.
     pub network: String,
     /// The security layer (`security`, `tls`): `none`, `tls` or `reality`. The default is `tls` for Trojan and `none` for
     /// the others.
@@ -303,6 +303,7 @@ impl Link {
         self.network = match network.to_ascii_lowercase().as_str() {
             "" | "tcp" | "raw" => "raw".to_owned(),
             "websocket" => "ws".to_owned(),
+            "h2" => "http".to_owned(),
             other => other.to_owned(),
         };
         self.security = match security.to_ascii_lowercase().as_str() {
@@ -313,8 +314,12 @@ impl Link {
 
     /// The word links have for the transport.
     fn network_word(&self) -> &str {
-        // Every program knows "tcp", only newer ones "raw".
-        if self.network == "raw" { "tcp" } else { &self.network }
+        match self.network.as_str() {
+            // Every program knows "tcp", only newer ones "raw".
+            "raw" => "tcp",
+            "http" if self.form == Form::Json => "h2",
+            other => other,
+        }
     }
 }
 

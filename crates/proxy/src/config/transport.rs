@@ -10,6 +10,7 @@ use crate::settings::*;
 pub(super) fn kind(stream: &Stream) -> TransportKind {
     let (upgrade, ws) = match &stream.transport {
         Transport::Grpc(settings) => return TransportKind::Grpc(grpc(settings, stream)),
+        Transport::Http(settings) => return TransportKind::Http(http(settings, stream)),
         Transport::Raw => return TransportKind::Raw,
         Transport::RawHttp(front) => return TransportKind::RawHttp((**front).clone()),
         Transport::WebSocket(upgrade) => (upgrade, true),
@@ -27,7 +28,7 @@ pub(super) fn kind(stream: &Stream) -> TransportKind {
         headers: upgrade.headers.clone().into_iter().collect(),
         early_data,
         early_data_header,
-        trusted_forwarded_for: trusted(stream),
+        trusted_forwarded_for: trusted(stream, false),
     };
     match ws {
         true => TransportKind::WebSocket(http),
@@ -53,22 +54,21 @@ fn xhttp(stream: &Stream, settings: &config::Xhttp) -> Xhttp {
         http,
         // REALITY agrees on no application protocol: both ends take it for granted.
         http2: stream.reality.is_some() || stream.tls.as_ref().is_some_and(|tls| tls.alpn != ["http/1.1"]),
-        trusted_forwarded_for: trusted(stream),
+        trusted_forwarded_for: trusted(stream, false),
         download,
     }
 }
 
-/// Headers whose presence says that X-Forwarded-For is to be believed.
-fn trusted(stream: &Stream) -> Vec<String> {
+/// Headers whose presence says that X-Forwarded-For is to be believed. `always`: its own is enough.
+fn trusted(stream: &Stream, always: bool) -> Vec<String> {
     let names = stream.sockopt.trusted_x_forwarded_for.iter();
-    names.map(str::to_owned).collect()
+    names
+        .chain(always.then_some("X-Forwarded-For"))
+        .map(str::to_owned)
+        .collect()
 }
 
 fn grpc(settings: &config::Grpc, stream: &Stream) -> Grpc {
-    let mut trusted = trusted(stream);
-    if settings.parse_forwarded_for {
-        trusted.push("X-Forwarded-For".into());
-    }
     Grpc {
         service_name: settings.service_name.clone(),
         authority: settings.authority.clone().unwrap_or_default(),
@@ -78,7 +78,14 @@ fn grpc(settings: &config::Grpc, stream: &Stream) -> Grpc {
         without_streams: settings.without_streams,
         window: settings.window,
         user_agent: user_agent(settings.user_agent.as_deref().unwrap_or("chrome")).to_owned(),
-        trusted_forwarded_for: trusted,
+        trusted_forwarded_for: trusted(stream, settings.parse_forwarded_for),
+    }
+}
+
+fn http(settings: &config::Http, stream: &Stream) -> Http {
+    Http {
+        trusted_forwarded_for: trusted(stream, settings.parse_forwarded_for),
+        http: settings.clone(),
     }
 }
 
@@ -140,18 +147,22 @@ fn versions(tls: &config::Tls) -> Versions {
     }
 }
 
-/// The protocols to offer where the configuration names none.
+/// The protocols to offer. Where nothing but HTTP/2 is spoken, it is always one of them.
 fn alpn(stream: &Stream, tls: &config::Tls) -> Vec<String> {
+    let http2 = matches!(stream.transport, Transport::Grpc(_) | Transport::Http(_));
     let usual: &[&str] = match stream.transport {
         Transport::Raw | Transport::RawHttp(_) | Transport::Xhttp(_) => &["h2", "http/1.1"],
-        Transport::Grpc(_) => &["h2"],
+        _ if http2 => &["h2"],
         // An upgrade is a matter of HTTP/1.1.
         _ => &["http/1.1"],
     };
-    match tls.alpn.as_slice() {
-        [] => usual.iter().map(|name| (*name).to_owned()).collect(),
-        named => named.to_vec(),
+    let mut named = tls.alpn.clone();
+    if named.is_empty() {
+        named.extend(usual.iter().map(|name| (*name).to_owned()));
+    } else if http2 && !named.iter().any(|name| name == "h2") {
+        named.push("h2".to_owned());
     }
+    named
 }
 
 /// Certificates this end shows, and their places in the list.

@@ -56,6 +56,8 @@ pub enum TransportKind {
     RawHttp(Front),
     /// gRPC: streams of HTTP/2.
     Grpc(Grpc),
+    /// HTTP/2 as V2Ray has it: a request for each stream.
+    Http(Http),
     /// WebSocket.
     WebSocket(Upgrade),
     /// HTTP upgrade to a plain stream.
@@ -153,6 +155,15 @@ impl Default for Grpc {
             trusted_forwarded_for: Vec::new(),
         }
     }
+}
+
+/// Settings of V2Ray's HTTP/2.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Http {
+    /// What the configuration says of it.
+    pub http: sealway_v2ray::config::Http,
+    /// If one of these headers is present, the first address in `X-Forwarded-For` is the client's.
+    pub trusted_forwarded_for: Vec<String>,
 }
 
 /// A server certificate.

@@ -1,13 +1,11 @@
 //! gRPC: each stream is a call of a method whose messages hold its bytes.
 //!
-//! Many streams share a connection, in both roles. What lies under them is [`http2`]; what is here are calls, their messages
-//! and the connections that a client keeps.
+//! Many streams share a connection, in both roles. What lies under them is [`http2`](super::http2); what is here are calls and their
+//! messages.
 
 mod call;
-mod pool;
 
 use std::io;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TE, USER_AGENT};
@@ -16,22 +14,19 @@ use http::{Method, Request, Response, StatusCode, Uri};
 use sealway_v2ray::Address;
 use sealway_v2ray::gun::{Call, Kind, Names};
 
-use super::http2::{Exchange, Options, Pings, STREAM_WINDOW, Server};
-use super::{Accepted, Arrival, Dial, Line, Many, Remote, Transport};
+use super::http2::{Exchange, Options, Pings, STREAM_WINDOW};
+use super::requests::{self, Pool, Requests};
+use super::{Accepted, Arrival, Dial, Line, Transport};
 use crate::error::{Error, Pending};
 use crate::settings;
 use crate::stats::Traffic;
 use crate::stream::Stream;
 
 use call::{Messages, broken};
-use pool::Pool;
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
-
-/// Connections that are tried for one stream.
-const ATTEMPTS: usize = 3;
 
 /// The status of a method that nobody has.
 const UNIMPLEMENTED: u16 = 12;
@@ -40,9 +35,14 @@ const INTERNAL: u16 = 13;
 
 /// The transport, for either side.
 pub(super) struct Grpc {
-    settings: Arc<settings::Grpc>,
-    names: Arc<Names>,
+    service: Arc<Service>,
     pool: Pool,
+}
+
+/// What takes calls, or is called.
+struct Service {
+    settings: settings::Grpc,
+    names: Names,
 }
 
 impl Grpc {
@@ -53,12 +53,32 @@ impl Grpc {
             without_streams: settings.without_streams,
         };
         Grpc {
-            names: Arc::new(Names::new(&settings.service_name)),
             pool: Pool::new(options(&settings), pings),
-            settings: Arc::new(settings),
+            service: Arc::new(Service {
+                names: Names::new(&settings.service_name),
+                settings,
+            }),
         }
     }
 
+    async fn call(&self, dial: Dial<'_>) -> Result<Stream, Error> {
+        let kind = match self.service.settings.multi_mode {
+            true => Kind::MultiHunk,
+            false => Kind::Hunk,
+        };
+        let request = self
+            .service
+            .request(dial.line, &dial.remote.name, kind)
+            .map_err(|error| {
+                let what = format!("no request can be made of these: {error}");
+                Error::config("streamSettings.grpcSettings", what)
+            })?;
+        let body = self.pool.request(dial, request, check_head, Some(check_status)).await?;
+        Ok(Stream::new(Box::new(Messages::new(body, kind)), Traffic::default()))
+    }
+}
+
+impl Service {
     /// What requests name as the server.
     fn authority(&self, line: &Line, server: &(Address, u16)) -> String {
         if !self.settings.authority.is_empty() {
@@ -86,29 +106,6 @@ impl Grpc {
             .header(USER_AGENT, &self.settings.user_agent)
             .body(())
     }
-
-    async fn call(&self, line: &Arc<Line>, remote: &Remote, traffic: Traffic) -> Result<Stream, Error> {
-        let kind = match self.settings.multi_mode {
-            true => Kind::MultiHunk,
-            false => Kind::Hunk,
-        };
-        let request = self.request(line, &remote.name, kind).map_err(|error| {
-            let what = format!("no request can be made of these: {error}");
-            Error::config("streamSettings.grpcSettings", what)
-        })?;
-        let mut left = ATTEMPTS;
-        loop {
-            let connection = self.pool.take(line, remote, traffic.clone()).await?;
-            let asked = connection.request(request.clone(), Box::new(check_head), Some(check_status));
-            left -= 1;
-            match asked.await {
-                Ok(body) => return Ok(Stream::new(Box::new(Messages::client(body, kind)), Traffic::default())),
-                Err(error) if left == 0 => return Err(error),
-                // The connection has ended meanwhile, or the server wants it to: another one takes its place.
-                Err(_) => {}
-            }
-        }
-    }
 }
 
 fn options(settings: &settings::Grpc) -> Options {
@@ -128,74 +125,36 @@ impl Transport for Grpc {
     }
 
     fn accept<'a>(&'a self, accepted: Accepted) -> Pending<'a, Arrival> {
-        Box::pin(async move {
-            let Accepted {
-                stream,
-                source,
-                local,
-                forwarded,
-                agreed,
-            } = accepted;
-            let server = Server::begin(stream, options(&self.settings)).await?;
-            let like = move |stream| Accepted {
-                stream,
-                source,
-                local,
-                forwarded,
-                agreed: agreed.clone(),
-            };
-            Ok(Arrival::Many(Box::new(Calls {
-                server,
-                names: Arc::clone(&self.names),
-                settings: Arc::clone(&self.settings),
-                like: Box::new(like),
-            })))
-        })
+        let service = Arc::clone(&self.service);
+        let options = options(&service.settings);
+        Box::pin(requests::accept(service, accepted, options))
     }
 
     fn connect<'a>(&'a self, dial: Dial<'a>) -> Pending<'a, (Stream, usize)> {
-        Box::pin(async move { Ok((self.call(dial.line, dial.remote, dial.traffic).await?, 0)) })
+        Box::pin(async move { Ok((self.call(dial).await?, 0)) })
     }
 }
 
-/// The calls of a client's connection.
-struct Calls {
-    server: Server,
-    names: Arc<Names>,
-    settings: Arc<settings::Grpc>,
-    /// An arrival like that of the connection, over another stream.
-    like: Box<dyn Fn(Stream) -> Accepted + Send>,
-}
+impl Requests for Service {
+    fn trusted(&self) -> &[String] {
+        &self.settings.trusted_forwarded_for
+    }
 
-impl Many for Calls {
-    fn next(&mut self) -> Pending<'_, Option<Accepted>> {
-        Box::pin(async move {
-            loop {
-                let Some(exchange) = self.server.next().await? else {
-                    return Ok(None);
-                };
-                match kind(&exchange.request, &self.names) {
-                    Ok(kind) => return Ok(Some(self.begin(exchange, kind))),
-                    Err((status, code)) => exchange.refuse(refusal(status, code)),
-                }
+    fn serve(&self, exchange: Exchange) -> Option<Stream> {
+        let kind = match kind(&exchange.request, &self.names) {
+            Ok(kind) => kind,
+            Err((status, code)) => {
+                exchange.refuse(refusal(status, code));
+                return None;
             }
-        })
-    }
-}
-
-impl Calls {
-    fn begin(&self, exchange: Exchange, kind: Kind) -> Accepted {
-        let client = client_address(&exchange.request.headers, &self.settings.trusted_forwarded_for);
+        };
         let mut head = Response::new(());
         head.headers_mut().insert(CONTENT_TYPE, GRPC);
         let mut trailers = HeaderMap::with_capacity(2);
         trailers.insert(STATUS, 0.into());
         trailers.insert(MESSAGE, HeaderValue::from_static(""));
         let body = exchange.accept(head, Some(trailers));
-        let stream = Stream::new(Box::new(Messages::server(body, kind)), Traffic::default());
-        let mut accepted = (self.like)(stream);
-        accepted.forwarded_for(client);
-        accepted
+        Some(Stream::new(Box::new(Messages::new(body, kind)), Traffic::default()))
     }
 }
 
@@ -232,15 +191,6 @@ fn refusal(status: StatusCode, code: u16) -> Response<()> {
     head.headers_mut().insert(CONTENT_TYPE, GRPC);
     head.headers_mut().insert(STATUS, code.into());
     head
-}
-
-/// The client's address, as a server in front tells it, if one of `trusted` is present.
-fn client_address(headers: &HeaderMap, trusted: &[String]) -> Option<IpAddr> {
-    if !trusted.iter().any(|name| headers.contains_key(name.as_str())) {
-        return None;
-    }
-    let first = headers.get("x-forwarded-for")?.to_str().ok()?;
-    first.split(',').next()?.trim().parse().ok()
 }
 
 /// What a client thinks of the head of an answer.

@@ -44,7 +44,7 @@ use std::time::Duration;
 
 use crate::Error;
 
-pub(crate) use body::Body;
+pub(crate) use body::{Body, Trailers};
 pub(crate) use client::{Client, Pings};
 pub(crate) use server::{Exchange, Server};
 

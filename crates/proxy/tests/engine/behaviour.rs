@@ -2,6 +2,7 @@
 
 mod ends;
 mod fallbacks;
+mod http2;
 mod local;
 mod reality;
 mod strangers;

@@ -159,6 +159,23 @@ async fn grpc_tls() {
     run(grpc(false), true).await;
 }
 
+fn http2() -> TransportKind {
+    let mut http = Http::default();
+    http.http.settings.hosts = vec!["a.example".into(), "b.example:8443".into()];
+    http.http.settings.path = "/my way".into();
+    TransportKind::Http(http)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http2_plain() {
+    run(http2(), false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http2_tls() {
+    run(http2(), true).await;
+}
+
 fn xhttp(mode: sealway_v2ray::xhttp::settings::Mode, http2: bool) -> TransportKind {
     let http = sealway_v2ray::xhttp::Settings {
         path: "/way".into(),

@@ -128,7 +128,7 @@ async fn a_thousand_streams() {
 }
 
 /// Speaks first; says whether what it accepted ends with a reset (`false`) or not.
-async fn speaking_target(reset: bool) -> (SocketAddr, tokio::sync::mpsc::UnboundedReceiver<bool>) {
+pub(crate) async fn speaking_target(reset: bool) -> (SocketAddr, tokio::sync::mpsc::UnboundedReceiver<bool>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();

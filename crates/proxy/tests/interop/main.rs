@@ -15,6 +15,7 @@ mod ends;
 mod grpc;
 #[path = "../engine/sniffing/hello.rs"]
 mod hello;
+mod http2;
 #[path = "../common/inner.rs"]
 mod inner;
 mod kinds;

@@ -147,7 +147,10 @@ impl Outbound {
 }
 
 fn shares_connections(stream: &Stream, mux: Option<&Mux>) -> bool {
-    matches!(stream.transport, Transport::Grpc(_) | Transport::Xhttp(_)) || mux.is_some_and(|mux| mux.enabled.value)
+    matches!(
+        stream.transport,
+        Transport::Grpc(_) | Transport::Http(_) | Transport::Xhttp(_)
+    ) || mux.is_some_and(|mux| mux.enabled.value)
 }
 
 impl FromKeys for Outbound {

@@ -13,12 +13,12 @@ use super::read_outbound;
 use super::reality::{ClientReality, Reality};
 use super::sockopt::{DomainStrategy, Sockopt};
 use super::tls::{Tls, TlsVersion};
-use super::transport::{EarlyData, Front, Grpc, Transport, Upgrade};
-use crate::Address;
+use super::transport::{EarlyData, Front, Grpc, Http, Transport, Upgrade};
 use crate::http::front;
 use crate::link::{Credential, Link, LinkError, Made, Scheme};
 use crate::problem::{Problem, Severity};
 use crate::text::hex;
+use crate::{Address, h2};
 
 /// The parameters of a link that an outbound is made of.
 const READ: &str = "flow sni alpn fp ech pcs vcn allowInsecure pbk sid spx pqv \
@@ -145,6 +145,7 @@ impl Link {
                 }
                 put("grpcSettings", map);
             }
+            "http" => put("httpSettings", given(&[("path", "path"), ("host", "host")])),
             "xhttp" | "splithttp" => put("xhttpSettings", xhttp::of_link(http(), self)),
             "kcp" => put("kcpSettings", given(&[("seed", "seed")])),
             _ => {}
@@ -200,6 +201,7 @@ impl Link {
         link.name = outbound.tag.clone();
         match &outbound.stream.transport {
             Transport::Grpc(grpc) => link.take_grpc(grpc, &mut left_out),
+            Transport::Http(http) => link.take_http(http, &mut left_out),
             Transport::Raw => {}
             Transport::RawHttp(front) => link.take_front(front, &mut left_out),
             Transport::WebSocket(upgrade) => link.take_upgrade("ws", upgrade, &mut left_out),
@@ -295,6 +297,24 @@ impl Link {
             (grpc.without_streams, "permit_without_stream"),
             (grpc.window.is_some(), "initial_windows_size"),
             (grpc.user_agent.is_some(), "user_agent"),
+        ] {
+            if set {
+                left_out.push(key);
+            }
+        }
+    }
+
+    fn take_http(&mut self, http: &Http, left_out: &mut Vec<&'static str>) {
+        self.network = "http".to_owned();
+        let (settings, usual) = (&http.settings, h2::Settings::default());
+        self.set_parameter("host", settings.hosts.join(","));
+        if settings.path != usual.path {
+            self.set_parameter("path", settings.path.clone());
+        }
+        for (set, key) in [
+            (settings.method != usual.method, "method"),
+            (!settings.headers.is_empty(), "headers"),
+            (http.idle.is_some(), "read_idle_timeout"),
         ] {
             if set {
                 left_out.push(key);

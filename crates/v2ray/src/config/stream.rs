@@ -82,11 +82,11 @@ impl FromKeys for Stream {
             (s.security.0, &transport)
             && security.value == SecurityName::Reality
         {
-            let hint = "write raw, grpc or xhttp as `network`, on both ends";
+            let hint = "write raw, grpc, http or xhttp as `network`, on both ends";
             cx.error_in(
                 "security",
                 security.at,
-                "REALITY carries raw, grpc and xhttp only",
+                "REALITY carries raw, grpc, http and xhttp only",
                 hint,
             );
             return None;
@@ -165,10 +165,14 @@ pub(crate) fn check_side(stream: &Stream, listens: bool, cx: &mut Cx<'_>) {
         let trusted = &sockopt.trusted_x_forwarded_for;
         if !trusted.is_empty() && (!listens || matches!(stream.transport, Transport::Raw | Transport::RawHttp(_))) {
             let text =
-                "only inbounds over ws, httpupgrade or xhttp have requests with such headers; it has no effect here";
+                "only inbounds over ws, httpupgrade, grpc, http or xhttp have requests with such headers; it has no effect here";
             let at = trusted.at;
-            let hint = "it belongs to an inbound over ws, httpupgrade or xhttp";
+            let hint = "it belongs to an inbound over ws, httpupgrade, grpc, http or xhttp";
             cx.within("sockopt", |cx| cx.warn_in("trustedXForwardedFor", at, text, hint));
+        }
+        if !listens && !stream.is_sealed() && matches!(stream.transport, Transport::Http(_)) {
+            let hint = "write tls here; the server has it itself, or another one in front of it";
+            cx.error_in("security", stream.at, "the transport http of an outbound needs tls or reality", hint);
         }
         if listens && let Some(tls) = &stream.tls {
             check_certificates(tls, stream.at, cx);

@@ -2,6 +2,7 @@
 
 mod finalmask;
 mod grpc;
+mod http;
 mod httpupgrade;
 mod raw;
 mod upgrade;
@@ -17,12 +18,14 @@ use super::tls::UnreadTls;
 use crate::problem::At;
 use finalmask::FinalMask;
 use grpc::GrpcSettings;
+use http::HttpSettings;
 use httpupgrade::HttpUpgradeSettings;
 use raw::RawSettings;
 use ws::WsSettings;
 use xhttp::XhttpSettings;
 
 pub use grpc::Grpc;
+pub use http::Http;
 pub use raw::Front;
 pub use upgrade::{EarlyData, Upgrade};
 pub use xhttp::Xhttp;
@@ -66,8 +69,6 @@ macro_rules! transports {
                 LaterError "mkcp": "the transport mkcp; write ws, grpc or xhttp with tls on both ends";
                 LaterError "hysteria": "the transport hysteria; write grpc or xhttp with tls on both ends";
                 LaterError "hysteria2": "the transport hysteria2; write grpc or xhttp with tls on both ends";
-                Gone "h2": "write xhttp with the mode stream-one, or grpc, on both ends";
-                Gone "http": "write xhttp with the mode stream-one, or grpc, on both ends";
                 Gone "quic": "write xhttp or raw on both ends, with tls, which quic always had";
                 Gone "domainsocket": "write raw, and a path as the inbound's `listen`";
                 Gone "ds": "write raw, and a path as the inbound's `listen`";
@@ -103,7 +104,6 @@ macro_rules! transports {
                 Accepted "kcpSettings": "Only the transport mkcp has them, which is not supported yet.";
                 Accepted "hysteriaSettings": "Only the transport hysteria has them, which is not supported yet.";
                 Accepted "hy2Settings": "Only the transport hysteria2 has them, which is not supported yet.";
-                Accepted "httpSettings": "The transport h2 is obsolete.";
                 Accepted "quicSettings": "The transport quic is obsolete.";
                 Accepted "dsSettings": "The transport domainsocket is obsolete.";
                 Gone "xtlsSettings": "write `tlsSettings`, and \"xtls-rprx-vision\" as the users' `flow`";
@@ -128,6 +128,9 @@ transports! {
     /// gRPC: streams of HTTP/2.
     Grpc(Grpc) = "grpc" | "gun",
         "grpcSettings" | "gunSettings" as grpc: GrpcSettings, " For the transport grpc.";
+    /// HTTP/2 as V2Ray has it: a request for each stream.
+    Http(Http) = "http" | "h2",
+        "httpSettings" as http: HttpSettings, " For the transport http.";
     /// Bytes as they are.
     Raw = "raw" | "tcp" | "",
         "rawSettings" | "tcpSettings" as raw: RawSettings, " For the transport raw.";

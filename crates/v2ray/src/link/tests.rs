@@ -296,7 +296,7 @@ fn what_cannot_be_done_is_named() {
         ("security=reality&pbk=k", "`publicKey`"),
         (
             "security=reality&type=ws&pbk=B6N8vBQgk8i3VdwbEOhstCY3StFqqFPtC9_AsrhtHHw",
-            "raw, grpc and xhttp only",
+            "raw, grpc, http and xhttp only",
         ),
         (
             "encryption=mlkem768x25519plus.native.1rtt.k",

@@ -224,12 +224,16 @@ fn a_transport_leads_to_one_place() {
         }
     }
     // They keep connections, of which there is to be no number that clients choose.
-    for stream in [r#""network":"grpc""#, r#""network":"xhttp""#] {
+    for stream in [
+        r#""network":"grpc""#,
+        r#""network":"http","security":"tls""#,
+        r#""network":"xhttp""#,
+    ] {
         good(&freedom(whole, stream));
         for settings in ["", host, port] {
             let told = bad(&freedom(settings, stream));
             assert!(
-                told[0].contains("outbounds[0].streamSettings: grpc and xhttp keep"),
+                told[0].contains("outbounds[0].streamSettings: grpc, http and xhttp keep"),
                 "{told:?}"
             );
         }

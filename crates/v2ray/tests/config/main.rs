@@ -9,6 +9,7 @@ mod freedom;
 mod geo;
 mod guards;
 mod hostile;
+mod http;
 mod metrics;
 mod moving;
 mod problems;

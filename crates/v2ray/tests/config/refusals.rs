@@ -24,11 +24,6 @@ fn transports() {
         ))
     };
     for (name, said) in [
-        ("h2", ["\"h2\" is obsolete", "xhttp with the mode stream-one, or grpc"]),
-        (
-            "http",
-            ["\"http\" is obsolete", "xhttp with the mode stream-one, or grpc"],
-        ),
         (
             "quic",
             ["\"quic\" is obsolete", "write xhttp or raw on both ends, with tls"],

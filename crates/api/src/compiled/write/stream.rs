@@ -104,6 +104,8 @@ fn kind(kind: &TransportKind, accept_proxy_protocol: bool, secrets: bool) -> (&'
                 Some(typed("xray.transport.internet.grpc.encoding.Config", &config)),
             )
         }
+        // No program that has messages of today has one for it.
+        TransportKind::Http(_) => ("http", None),
         TransportKind::WebSocket(own) => {
             let config = websocket::Config {
                 host: own.host.clone(),

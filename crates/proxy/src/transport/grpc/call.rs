@@ -22,28 +22,15 @@ pub(super) struct Messages {
     data: usize,
     /// Bytes read that the peer has not been told of.
     owed: usize,
-    /// We are the server, and have said the status of the call. Many clients take a call for over then, and say so by a reset.
-    said: bool,
-    server: bool,
 }
 
 impl Messages {
-    pub(super) fn server(body: Body, kind: Kind) -> Self {
-        Self::new(body, kind, true)
-    }
-
-    pub(super) fn client(body: Body, kind: Kind) -> Self {
-        Self::new(body, kind, false)
-    }
-
-    fn new(body: Body, kind: Kind, server: bool) -> Self {
+    pub(super) fn new(body: Body, kind: Kind) -> Self {
         Messages {
             body,
             decoder: Decoder::new(kind),
             data: 0,
             owed: 0,
-            said: false,
-            server,
         }
     }
 
@@ -62,11 +49,7 @@ impl Messages {
             if self.owed >= OWED {
                 self.release();
             }
-            let chunk = match ready!(self.body.poll_chunk(cx)) {
-                Ok(chunk) => chunk,
-                Err(error) if self.said && error.kind() == io::ErrorKind::ConnectionReset => return Poll::Ready(Ok(0)),
-                Err(error) => return Poll::Ready(Err(error)),
-            };
+            let chunk = ready!(self.body.poll_chunk(cx))?;
             if chunk.is_empty() {
                 return Poll::Ready(match self.decoder.is_between() {
                     true => Ok(0),
@@ -133,7 +116,6 @@ impl Virtual for Messages {
     }
 
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.said = self.server;
         self.body.poll_shutdown(cx)
     }
 

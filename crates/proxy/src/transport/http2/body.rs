@@ -132,6 +132,8 @@ impl Body {
                 }
                 From::Open(body) => match ready!(body.poll_data(cx)) {
                     Some(Ok(chunk)) => self.chunk = chunk,
+                    // Many clients take the exchange for over once it is answered, and take back what they have not sent.
+                    Some(Err(error)) if error.is_reset() && !self.asks && matches!(self.to, To::Done) => self.finish(),
                     Some(Err(error)) => return Poll::Ready(Err(io_error(error))),
                     None => {
                         if let Some(check) = self.check
@@ -139,11 +141,7 @@ impl Body {
                         {
                             check(&trailers)?;
                         }
-                        if let From::Open(body) =
-                            std::mem::replace(&mut self.from, From::Failed(broken().kind(), String::new()))
-                        {
-                            self.from = From::Done(body);
-                        }
+                        self.finish();
                     }
                 },
                 From::Done(_) => break,
@@ -151,6 +149,13 @@ impl Body {
             }
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// All has been received that there will be.
+    fn finish(&mut self) {
+        if let From::Open(body) = std::mem::replace(&mut self.from, From::Failed(broken().kind(), String::new())) {
+            self.from = From::Done(body);
+        }
     }
 
     /// What is there already of what [`Body::poll_chunk`] waits for.

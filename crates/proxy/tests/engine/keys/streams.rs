@@ -33,6 +33,7 @@ pub(super) const GROUPS: &[Group] = &[
         ("headers", "", r#""headers":{"a":"b"}"#, Applied)]),
     ("streamSettings", r#"{OUT,"inbounds":[{"port":1,"protocol":"socks","streamSettings":{$}}]}"#, &[
         ("grpcSettings", r#""network":"grpc""#, r#""network":"grpc","grpcSettings":{"serviceName":"s"}"#, Applied),
+        ("httpSettings", r#""network":"http""#, r#""network":"http","httpSettings":{"path":"/p"}"#, Applied),
         ("xhttpSettings", r#""network":"xhttp""#, r#""network":"xhttp","xhttpSettings":{"path":"/p"}"#, Applied),
         ("finalmask", "", r#""finalmask":{"tcp":[{"type":"sudoku"}]}"#, Named)]),
     ("streamSettings.finalmask", r#"{OUT,"inbounds":[{"port":1,"protocol":"socks","streamSettings":{"finalmask":{$}}}]}"#, &[
@@ -47,6 +48,14 @@ pub(super) const GROUPS: &[Group] = &[
         ("permit_without_stream", "", r#""permit_without_stream":true"#, Applied),
         ("initial_windows_size", "", r#""initial_windows_size":70000"#, Applied),
         ("user_agent", "", r#""user_agent":"a""#, Applied),
+        ("parseXForwardedFor", "", r#""parseXForwardedFor":true"#, Applied)]),
+    ("streamSettings.httpSettings", r#"{"outbounds":[{"protocol":"vless","settings":{"vnext":[{"address":"127.0.0.1","port":1,"users":[{"id":"ID","encryption":"none"}]}]},"streamSettings":{"network":"http","security":"tls","httpSettings":{$}}}]}"#, &[
+        ("host", "", r#""host":"a""#, Applied),
+        ("path", "", r#""path":"/p""#, Applied),
+        ("method", "", r#""method":"POST""#, Applied),
+        ("headers", "", r#""headers":{"a":"b"}"#, Applied),
+        ("read_idle_timeout", "", r#""read_idle_timeout":60"#, Applied),
+        ("health_check_timeout", "", r#""health_check_timeout":30"#, Applied),
         ("parseXForwardedFor", "", r#""parseXForwardedFor":true"#, Applied)]),
     ("streamSettings.xhttpSettings", r#"{"outbounds":[{"protocol":"vless","settings":{"vnext":[{"address":"127.0.0.1","port":1,"users":[{"id":"ID","encryption":"none"}]}]},"streamSettings":{"network":"xhttp","security":"tls","xhttpSettings":{$}}}]}"#, &[
         ("host", "", r#""host":"a""#, Applied),

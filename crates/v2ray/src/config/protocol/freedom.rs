@@ -270,7 +270,7 @@ impl FromKeys for Noise {
 
 object! {
     /// Straight to the target, or to where `redirect` says: over the transport and TLS of `streamSettings`, if there are any, to
-    /// a server that speaks the same, such as a dokodemo-door. Datagrams go as they are all the same. grpc and xhttp need a
+    /// a server that speaks the same, such as a dokodemo-door. Datagrams go as they are all the same. grpc, http and xhttp need a
     /// `redirect` with host and port, and its name is found here, also where another outbound dials.
     pub struct FreedomSettings: "freedom settings" {
         /// How names become addresses.
@@ -313,8 +313,8 @@ impl Side for FreedomSettings {
         }
         let hint = "write host:port as `redirect`, or leave `network` and `security` out";
         cx.within("streamSettings", |cx| match stream.transport {
-            Transport::Grpc(_) | Transport::Xhttp(_) => {
-                let text = "grpc and xhttp keep connections to one server, and a freedom outbound without a `redirect` has many";
+            Transport::Grpc(_) | Transport::Http(_) | Transport::Xhttp(_) => {
+                let text = "grpc, http and xhttp keep connections to one server, and a freedom outbound without a `redirect` has many";
                 cx.error(stream.at, text, hint);
             }
             _ if self.redirect.address.is_none() => {

@@ -25,7 +25,7 @@ async fn trailers_that_are_wrong_are_so_for_every_look() {
         to.send_trailers(trailers).unwrap();
     }));
     let client = client(far).await;
-    let check: body::Trailers = |_| Err(io::ErrorKind::ConnectionReset.into());
+    let check: Trailers = |_| Err(io::ErrorKind::ConnectionReset.into());
     let mut body = client.request(ask(), Box::new(|_| Ok(())), Some(check)).await.unwrap();
     // All of it is there before the first look.
     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -69,6 +69,29 @@ async fn what_came_with_the_end_is_free_in_the_window() {
         assert_eq!(poll_fn(|cx| body.poll_read(cx, &mut buffer)).await.unwrap(), 0);
         // Its answer stays open.
         held.push((body, answer));
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_takes_back_what_is_answered_has_ended() {
+    let (far, mut told) = accepting();
+    let (mut send, _driving) = foreign(far).await;
+    for answered in [true, false] {
+        send = send.ready().await.unwrap();
+        let (_answer, mut to) = send.send_request(ask(), false).unwrap();
+        to.send_data(Bytes::from_static(b"bytes"), false).unwrap();
+        let mut body = told.recv().await.unwrap();
+        body.begin().unwrap();
+        let mut buffer = [0; 9];
+        assert_eq!(poll_fn(|cx| body.poll_read(cx, &mut buffer)).await.unwrap(), 5);
+        if answered {
+            poll_fn(|cx| body.poll_shutdown(cx)).await.unwrap();
+        }
+        to.send_reset(Reason::CANCEL);
+        for _ in 0..2 {
+            let read = timeout(Duration::from_secs(5), poll_fn(|cx| body.poll_read(cx, &mut buffer)));
+            assert_eq!(read.await.unwrap().ok(), answered.then_some(0), "{answered}");
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::{Request, Response};
 use sealway_v2ray::Address;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
@@ -11,14 +12,17 @@ use tokio::time::{Instant, timeout};
 use crate::Error;
 use crate::roads::Caller;
 use crate::stats::Traffic;
-use crate::transport::http2::{Client, Options, Pings};
-use crate::transport::{Line, Remote};
+use crate::transport::http2::{Body, Client, Options, Pings, Trailers};
+use crate::transport::{Dial, Line, Remote};
 
 /// Connections to one server. More streams than fit into them wait until others end.
 const MAX_CONNECTIONS: usize = 16;
 
 /// Servers that are known. An outbound has one; only settings whose outbound has no server of its own would ask for more.
 const MAX_SERVERS: usize = 64;
+
+/// Connections that are tried for one stream.
+const ATTEMPTS: usize = 3;
 
 /// Time for a new connection, with its handshakes.
 const CONNECT: Duration = Duration::from_secs(20);
@@ -54,14 +58,14 @@ fn known<'a>(servers: &'a mut Vec<Server>, name: &(Address, u16)) -> &'a mut Ser
 }
 
 /// The connections of one outbound.
-pub(super) struct Pool {
+pub(in crate::transport) struct Pool {
     options: Options,
     pings: Pings,
     servers: Mutex<Vec<Server>>,
 }
 
 impl Pool {
-    pub(super) fn new(options: Options, pings: Pings) -> Self {
+    pub(in crate::transport) fn new(options: Options, pings: Pings) -> Self {
         Pool {
             options,
             pings,
@@ -69,11 +73,37 @@ impl Pool {
         }
     }
 
+    /// Makes a request on one of the connections to a server. `head` is shown the head of the answer before the first bytes are
+    /// read, `check` what stands behind the last ones.
+    ///
+    /// # Errors
+    /// Those of dialling, and [`Error::Io`] if no connection takes the request.
+    pub(in crate::transport) async fn request(
+        &self,
+        dial: Dial<'_>,
+        request: Request<()>,
+        head: fn(&Response<()>) -> io::Result<()>,
+        check: Option<Trailers>,
+    ) -> Result<Body, Error> {
+        let mut left = ATTEMPTS;
+        loop {
+            let connection = self.take(dial.line, dial.remote, dial.traffic.clone()).await?;
+            let asked = connection.request(request.clone(), Box::new(head), check);
+            left -= 1;
+            match asked.await {
+                Ok(body) => return Ok(body),
+                Err(error) if left == 0 => return Err(error),
+                // The connection has ended meanwhile, or the server wants it to: another one takes its place.
+                Err(_) => {}
+            }
+        }
+    }
+
     /// A connection that takes one more stream: one that is there, or a new one.
     ///
     /// # Errors
     /// Those of dialling. For a while after such an error nothing is dialled, and the answer is one at once.
-    pub(super) async fn take(&self, line: &Line, remote: &Remote, traffic: Traffic) -> Result<Arc<Client>, Error> {
+    async fn take(&self, line: &Line, remote: &Remote, traffic: Traffic) -> Result<Arc<Client>, Error> {
         let name = &remote.name;
         let mut servers = self.servers.lock().await;
         let server = known(&mut servers, name);
@@ -98,7 +128,7 @@ impl Pool {
             Client::open(stream, self.options, self.pings).await
         };
         let dialled = timeout(CONNECT, dialling).await;
-        match dialled.unwrap_or(Err(Error::TimedOut("connecting to the gRPC server"))) {
+        match dialled.unwrap_or(Err(Error::TimedOut("connecting to the HTTP/2 server"))) {
             Ok(connection) => {
                 let connection = Arc::new(connection);
                 (server.pause, server.not_before) = (FIRST_PAUSE, None);
