@@ -142,7 +142,11 @@ fn extreme_authenticators() {
         [3, full[1]],
     ];
     let ends = [[0, 0], [u64::MAX, u64::MAX], [u64::MAX, 0]];
-    let starts = [[0; 3], [(1 << 44) - 1, (1 << 44) - 1, (1 << 42) - 1]];
+    let starts = [
+        [0; 3],
+        [(1 << 44) - 1, (1 << 44) - 1, (1 << 42) - 1],
+        [(1 << 44) - 1, 1 << 44, (1 << 42) - 1],
+    ];
     const TASKS: usize = if cfg!(miri) { 13 } else { 150 };
     let tasks: Vec<_> = (0..TASKS as u32).map(|i| task(0, 0, 0, i * 31, 0)).collect();
     let order: Vec<u32> = (0..TASKS as u32).rev().collect();
@@ -176,6 +180,30 @@ fn extreme_authenticators() {
                 }
             }
         }
+    }
+}
+
+/// What stands next to 2^130 - 5 in the end: from three below to four above.
+#[test]
+fn sums_next_to_the_prime() {
+    const TASKS: usize = 8;
+    // The block of lengths, which are zero, adds 2^128, and r is one.
+    let records: [MacRecord; TASKS] = std::array::from_fn(|i| MacRecord {
+        r: [1, 0],
+        h: [(1 << 44) - 8 + i as u64, (1 << 44) - 1, (3 << 40) - 1],
+        ..MacRecord::default()
+    });
+    let want: [[u8; 16]; TASKS] = std::array::from_fn(|i| {
+        let sum = (i as u128).checked_sub(3).unwrap_or(u128::MAX - 7 + i as u128);
+        sum.to_le_bytes()
+    });
+    let mut arena = [0; 16];
+    let memory = Memory::InPlace(&mut arena);
+    let order: [u32; TASKS] = std::array::from_fn(|i| i as u32);
+    for backend in Backend::available() {
+        let mut tags = [[0; 16]; TASKS];
+        backend.macs(&memory, &[task(0, 0, 0, 0, 0); TASKS], &order, &records, &mut tags);
+        assert_eq!(tags, want, "{backend}");
     }
 }
 
