@@ -4,7 +4,7 @@
 //! `cargo run --release -p sealway-aead --example jobs_speed [FILTER]`. Subjects take turns within each round, and the
 //! figures are medians of the rounds, or with `FASTEST=1` the fastest round. `SOLO=1` leaves the peers out. Every
 //! subject's output is compared with the first one's in the timed configuration. `SEALWAY_CPU_DISABLE=avx512` and the like
-//! choose the backend.
+//! choose the backend. `COUNT=N ONLY='seal ring'` runs one subject N times and no clock, for `scripts/count-arm-instructions`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -98,9 +98,23 @@ fn nonce(i: usize) -> [u8; 12] {
 
 type Subject<'a> = (&'static str, Box<dyn FnMut(&mut [u8]) + 'a>);
 
+/// Runs the subject that `ONLY` names by the end of title and name, so many times.
+fn repeat(title: &str, times: usize, out: &mut [u8], subjects: &mut [Subject<'_>]) {
+    let only = std::env::var("ONLY").unwrap_or_default();
+    for (name, run) in subjects {
+        if format!("{title} {name}").ends_with(&only) {
+            (0..times).for_each(|_| run(black_box(out)));
+        }
+    }
+}
+
 /// Runs the subjects in turns; prints nanoseconds an operation and the ratio of the best peer's time to each one's.
 fn race(title: &str, ops: usize, bytes: usize, out_len: usize, mut subjects: Vec<Subject<'_>>) {
     let mut out = vec![0u8; out_len];
+    if let Ok(times) = std::env::var("COUNT") {
+        println!("of {ops} packets and {bytes} bytes:");
+        return repeat(title, times.parse().unwrap(), &mut out, &mut subjects);
+    }
     let mut want = Vec::new();
     let mut repeats = 1;
     for (k, (name, run)) in subjects.iter_mut().enumerate() {
