@@ -31,7 +31,7 @@ pub enum Backend {
     Avx2(HaveAvx2),
     /// Sixteen blocks at a time, Poly1305 for eight messages at a time with the 52-bit multiply.
     Avx512(HaveAvx512Ifma),
-    /// Four blocks at a time.
+    /// Four blocks of ChaCha20 at a time, Poly1305 for two messages at a time.
     Neon(HaveNeon),
 }
 
@@ -167,6 +167,8 @@ impl Backend {
             Backend::Avx2(have) => avx2::macs(have, memory, tasks, order, records, tags),
             #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
             Backend::Avx512(have) => avx512::macs(have, memory, tasks, order, records, tags),
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            Backend::Neon(have) => neon::macs(have, memory, tasks, order, records, tags),
             _ => portable::macs(memory, tasks, order, records, tags),
         }
     }

@@ -1,4 +1,6 @@
-//! NEON: four blocks of ChaCha20 at a time. Poly1305 stays scalar: the 64-bit multiply of these cores keeps up.
+//! NEON: four blocks of ChaCha20 at a time. Poly1305 is scalar, for two messages at a time: the 64-bit multiply of these cores keeps up.
+
+mod mac;
 
 use core::arch::aarch64::*;
 
@@ -127,6 +129,19 @@ pub(crate) fn xor(_: HaveNeon, memory: &mut Memory<'_>, keys: Keyring<'_>, tasks
         // SAFETY: the token proves the feature; the stage's lanes are parts of tasks that the memory holds.
         unsafe { run(stage) };
     })
+}
+
+/// Computes the tags of the tasks named in `order`.
+#[inline]
+pub(crate) fn macs(
+    _: HaveNeon,
+    memory: &Memory<'_>,
+    tasks: &[Task],
+    order: &[u32],
+    records: &[MacRecord],
+    tags: &mut [[u8; 16]],
+) -> Lanes {
+    mac::macs(memory, tasks, order, records, tags)
 }
 
 /// Works on the lanes of a stage that are in use.
