@@ -3,7 +3,7 @@
 //! Two files are two days on a machine that may have changed between them, so absolute figures prove little. Each
 //! figure is therefore divided by that of a *control*, a peer of the same version measured in the same rounds, and the
 //! verdict rests on the change of this ratio. Where two runs of one machine share no peer, the speed of the processor (the canary of
-//! each round) is the control. Rows are joined on workload definition, case, subject and metric;
+//! each round) is the control. Memory on one machine needs none. Rows are joined on workload definition, case, subject and metric;
 //! whatever has no partner is listed, never dropped. What is only shown ([`crate::stats::is_judged`]) is left out.
 
 pub(crate) mod canary;
@@ -32,8 +32,17 @@ use crate::result::{Case, Num, ResultRow, RunResult};
 use crate::stats::Verdict;
 use crate::workload::Catalogue;
 
-/// Peers that serve as control when present in both runs with equal version, first choice first.
-pub const CONTROLS: [&str; 4] = ["aws-lc-rs", "ring", "rustcrypto", "openssl"];
+/// Peers that serve as control when present in both runs with equal version, first choice first: libraries, then programs.
+pub const CONTROLS: [&str; 8] = [
+    "aws-lc-rs",
+    "ring",
+    "rustcrypto",
+    "openssl",
+    "xray",
+    "v2ray",
+    "sing-box",
+    "shoes",
+];
 
 /// How to compare.
 #[derive(Clone, Debug, Default)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{CONTROLS, CompareError, Key, Note, OURS, Options, Side};
 use crate::result::{ResultRow, RunResult, SCHEMA};
-use crate::stats::{Better, is_judged};
+use crate::stats::{Better, MetricKind, is_judged};
 
 /// Rows of a run by key, each with the direction in which it is good.
 pub(super) type Index<'a> = BTreeMap<Key, (&'a ResultRow, Better)>;
@@ -45,6 +45,9 @@ impl<'a> Pair<'a> {
 
     /// The control for the case and metric of `key`.
     pub(super) fn control(&self, key: &Key) -> Option<Key> {
+        if self.stands_alone(key) {
+            return None;
+        }
         let measured = |subject: &String| Key {
             subject: subject.clone(),
             ..key.clone()
@@ -58,6 +61,12 @@ impl<'a> Pair<'a> {
     /// The runs share no peer: the speed of the processor is the control.
     pub(super) fn by_canary(&self) -> bool {
         self.controls.is_empty()
+    }
+
+    /// Whether a figure needs no control: memory on one machine, whatever the speed of that. What a peer takes of it, by when it
+    /// collects garbage, would only hide a change.
+    pub(super) fn stands_alone(&self, key: &Key) -> bool {
+        MetricKind::of(&key.metric) == MetricKind::Memory && absolutes(self.old_run, self.new_run)
     }
 
     pub(super) fn counts(&self, subject: &str) -> bool {

@@ -148,7 +148,7 @@ impl Control {
         if let Some(control) = control {
             return Some(Control::of(rows.get(control)?.0));
         }
-        if !pair.by_canary() {
+        if !pair.by_canary() && !pair.stands_alone(key) {
             return None;
         }
         let rounds = canary::control(run, key, row)?;

@@ -220,7 +220,9 @@ fn wanted(run: &RunResult, row: &ResultRow) -> Result<Wanted, TrendError> {
     let better = Better::parse(&row.better)
         .ok_or_else(|| TrendError::Malformed(format!("`better` of {} is {:?}", row.metric, row.better)))?;
     let key = Key::of(row);
-    let peer = CONTROLS.into_iter().find_map(|name| {
+    // What a peer takes of memory says nothing of the machine: as in a comparison of two runs.
+    let is_memory = MetricKind::of(&key.metric) == MetricKind::Memory;
+    let peer = CONTROLS.into_iter().filter(|_| !is_memory).find_map(|name| {
         let version = version(run, name)?;
         (name != key.subject && of_subject(run, &key, name).is_some()).then(|| Control::Peer {
             name: name.to_owned(),

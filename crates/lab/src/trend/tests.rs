@@ -120,6 +120,21 @@ fn a_slower_machine_changes_nothing() {
 }
 
 #[test]
+fn memory_is_taken_as_it_is() {
+    let mut runs: Vec<RunResult> = (1..=4).map(|day| run(day, 100.0, f64::from(100 * day))).collect();
+    for row in runs.iter_mut().flat_map(|run| &mut run.results) {
+        (row.metric, row.unit, row.better) = ("memory".into(), "B".into(), "lower".into());
+    }
+    let found = trend(&runs, question(&[])).unwrap();
+    assert_eq!((found.unit.as_str(), found.segments.len()), ("B", 1), "{found:?}");
+    assert!(
+        (found.points[0].value.get() - 100.0).abs() < 1.0,
+        "{:?}",
+        found.points[0]
+    );
+}
+
+#[test]
 fn without_a_peer_the_speed_of_the_processor_is_the_control() {
     let mut runs = days(&[55e9, 110e9, 110e9]);
     with_canary(&mut runs[0], 0.02);

@@ -88,6 +88,55 @@ fn peers_are_shown_but_do_not_count() {
     assert_eq!(confirmed(&found, &[&found]).ending(false), Ending::Slower);
 }
 
+/// A run through proxies, ours and Xray.
+fn proxied(id: &str, ours: f64, xray: f64) -> RunResult {
+    let mut run = run(id, ours, xray);
+    let subjects = run.subjects.iter_mut().map(|subject| &mut subject.name);
+    let rows = run.results.iter_mut().map(|row| &mut row.subject);
+    for name in subjects.chain(rows).filter(|name| *name == "ring") {
+        *name = "xray".into();
+    }
+    run
+}
+
+/// Verdicts on what counts, each with its control.
+fn answers_by(found: &Comparison) -> Vec<(Verdict, Option<&str>)> {
+    let rows = found.rows.iter().filter(|row| row.counts);
+    rows.map(|row| (row.verdict, row.control.as_deref())).collect()
+}
+
+#[test]
+fn a_program_is_the_control_where_no_library_took_part() {
+    let old = proxied("a", 110.0, 100.0);
+    let found = compared(&old, &proxied("b", 99.0, 100.0));
+    assert_eq!(answers_by(&found), [(Verdict::Slower, Some("xray")); 6]);
+    assert!(!noted(&found, "no-peer"), "{:?}", found.notes);
+    // The machine is slower, not the build.
+    let found = compared(&old, &proxied("b", 88.0, 80.0));
+    assert_eq!(answers_by(&found), [(Verdict::Same, Some("xray")); 6]);
+}
+
+#[test]
+fn memory_of_one_machine_needs_no_control() {
+    let taking = |id: &str, ours: f64, xray: f64| {
+        let mut run = proxied(id, ours, xray);
+        for row in &mut run.results {
+            (row.metric, row.unit, row.better) = ("memory".into(), "B".into(), "lower".into());
+            // It collects garbage now and then.
+            for (round, value) in row.values.iter_mut().enumerate().filter(|_| row.subject == "xray") {
+                *value = Num(value.get() * (1.0 + round as f64));
+            }
+        }
+        run
+    };
+    let (old, mut new) = (taking("a", 100.0, 100.0), taking("b", 110.0, 60.0));
+    let found = compared(&old, &new);
+    assert_eq!(answers_by(&found), [(Verdict::Slower, None); 6]);
+    assert!(found.controls.is_empty(), "{:?}", found.controls);
+    new.machine.key = "m2".into();
+    assert_eq!(answers_by(&compared(&old, &new)), [(Verdict::Unknown, Some("xray")); 6]);
+}
+
 /// A run of ours alone, on a machine whose canary takes `canary` seconds.
 fn alone(id: &str, ours: f64, canary: f64) -> RunResult {
     let mut run = run(id, ours, 100.0);
