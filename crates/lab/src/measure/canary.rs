@@ -13,6 +13,10 @@ use crate::stats;
 /// CPU time one run of the canary should take, seconds.
 pub const TARGET_S: f64 = 0.005;
 
+/// Steps whose CPU time a sample gives, however many were run: each run calibrates by itself, and what a machine has become
+/// slower by shows only where samples of all runs are of one number. It takes about [`TARGET_S`] at 4 GHz.
+const STEPS: f64 = 4e6;
+
 /// Deviation of a canary from the median of its part of the run that marks a window, as a fraction.
 pub const MARK: f64 = 0.03;
 
@@ -21,7 +25,7 @@ pub const SPOIL: f64 = 0.10;
 
 /// A loop of a fixed number of multiplications, each waiting for the one before.
 ///
-/// The count is set once by [`Canary::calibrate`] and then stays, so that times of one run can be compared.
+/// The count is set once by [`Canary::calibrate`] and then stays, so that a visit takes the same time throughout a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Canary {
     steps: u64,
@@ -30,10 +34,7 @@ pub struct Canary {
 impl Canary {
     /// Finds the number of steps that takes about [`TARGET_S`] here. Takes some 30 ms.
     pub fn calibrate() -> Self {
-        Self::calibrate_with(TARGET_S, |steps| {
-            let sample = Canary { steps }.run();
-            sample.cpu_s
-        })
+        Self::calibrate_with(TARGET_S, |steps| timed(steps).cpu_s)
     }
 
     /// [`Canary::calibrate`] with a given meter: `time` runs that many steps and returns seconds.
@@ -52,25 +53,34 @@ impl Canary {
         Self { steps }
     }
 
-    /// Runs once on the calling thread.
+    /// Runs once on the calling thread. The CPU time is that of 4,000,000 steps, so samples of several runs compare.
     ///
     /// Without a thread CPU clock, `cpu_s` is wall time and `wall_over_cpu` is 0 for "not known".
     pub fn run(&self) -> CanarySample {
-        let wall = Instant::now();
-        let cpu = clock::thread_cpu();
-        black_box(chain(black_box(0x9e37_79b9_7f4a_7c15), self.steps));
-        let cpu = cpu.and_then(|start| clock::thread_cpu()?.checked_sub(start));
-        let wall_s = wall.elapsed().as_secs_f64();
-        match cpu.map(|time| time.as_secs_f64()) {
-            Some(cpu_s) if cpu_s > 0.0 => CanarySample {
-                cpu_s,
-                wall_over_cpu: wall_s / cpu_s,
-            },
-            _ => CanarySample {
-                cpu_s: wall_s,
-                wall_over_cpu: 0.0,
-            },
+        let sample = timed(self.steps);
+        CanarySample {
+            cpu_s: sample.cpu_s * STEPS / self.steps as f64,
+            ..sample
         }
+    }
+}
+
+/// What so many steps took.
+fn timed(steps: u64) -> CanarySample {
+    let wall = Instant::now();
+    let cpu = clock::thread_cpu();
+    black_box(chain(black_box(0x9e37_79b9_7f4a_7c15), steps));
+    let cpu = cpu.and_then(|start| clock::thread_cpu()?.checked_sub(start));
+    let wall_s = wall.elapsed().as_secs_f64();
+    match cpu.map(|time| time.as_secs_f64()) {
+        Some(cpu_s) if cpu_s > 0.0 => CanarySample {
+            cpu_s,
+            wall_over_cpu: wall_s / cpu_s,
+        },
+        _ => CanarySample {
+            cpu_s: wall_s,
+            wall_over_cpu: 0.0,
+        },
     }
 }
 
@@ -218,6 +228,18 @@ mod tests {
         assert_eq!(steps(0), 7);
         assert_eq!(steps(1), 7_u64.wrapping_mul(7).wrapping_add(0xd1b5_4a32_d192_ed03));
         assert_eq!(chain(steps(10), 10), steps(20));
+    }
+
+    #[test]
+    fn samples_compare_whatever_a_run_has_calibrated() {
+        // The shortest of several: whatever else runs here makes one longer.
+        let shortest = |steps| {
+            (0..9)
+                .map(|_| Canary { steps }.run().cpu_s)
+                .fold(f64::INFINITY, f64::min)
+        };
+        let ratio = shortest(100_000) / shortest(3_200_000);
+        assert!((0.25..4.0).contains(&ratio), "{ratio}: unscaled it were 1/32");
     }
 
     #[test]
