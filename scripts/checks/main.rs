@@ -1,10 +1,11 @@
 //! Checks of the workspace that no compiler makes: floors of crates and modules, places of `unsafe`, the oldest compiler that
-//! the dependencies allow, and public interfaces as text.
+//! the dependencies allow, and public interfaces as text and their changes.
 //!
 //! Built by `scripts/checks.sh` with `rustc` alone, so that a machine with nothing but a Rust toolchain can run it; it
 //! therefore uses the standard library only. Its unit tests run with the workspace's tests.
 
 mod api;
+mod api_change;
 mod circles;
 mod json;
 mod layers;
@@ -24,18 +25,19 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [check, root] = arguments.as_slice() else {
-        eprintln!("usage: checks api|layers|map|msrv|write-map FOLDER");
+        eprintln!("usage: checks api|layers|map|msrv|write-map FOLDER, checks api-change FILE <BEFORE");
         return ExitCode::from(2);
     };
     let root = Path::new(root);
     let outcome = match check.as_str() {
         "api" => api(root),
+        "api-change" => api_change(root),
         "layers" => check_layers(root),
         "map" => check_map(root),
         "msrv" => check_msrv(root),
         "write-map" => write_map(root),
         other => Err(format!(
-            "there is no check named `{other}`; there are `api`, `layers`, `map` and `msrv`"
+            "there is no check named `{other}`; there are `api`, `api-change`, `layers`, `map` and `msrv`"
         )),
     };
     match outcome {
@@ -145,6 +147,17 @@ fn api(pages: &Path) -> Result<Report, String> {
     Ok(Report {
         findings: Vec::new(),
         summary: listing.trim_end().to_string(),
+    })
+}
+
+/// The path is that of a file with an interface; the one that it is compared with comes in.
+fn api_change(file: &Path) -> Result<Report, String> {
+    let now = std::fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    let before =
+        std::io::read_to_string(std::io::stdin()).map_err(|error| format!("cannot read what was before: {error}"))?;
+    Ok(Report {
+        findings: api_change::findings(&before, &now).map_err(|error| format!("{}: {error}", file.display()))?,
+        summary: format!("{}: its version tells of every break", file.display()),
     })
 }
 
