@@ -32,7 +32,7 @@ use crate::result::Responder;
 pub(crate) const LIMITS: [&str; 3] = [
     "The path between the two hosts is part of every figure: a rate near that of direct is the network's, not a program's.",
     "Each host measures with its own clock; there is no delay of one way, and none is claimed.",
-    "One configuration a stack, with defaults elsewhere: other settings can be faster or slower.",
+    "One configuration a transport, with defaults elsewhere: other settings can be faster or slower.",
 ];
 
 /// The version of what both ends say. Ends of different versions part.

@@ -25,6 +25,7 @@ mod linked;
 mod nginx;
 mod opening;
 mod pair;
+mod settings;
 mod shoes;
 mod sing_box;
 mod stack;
@@ -46,9 +47,9 @@ pub use stack::Stack;
 /// Names of all programs that routes are made of, besides our own.
 pub(crate) const PROGRAMS: [&str; 5] = ["xray", "v2ray", "sing-box", "shoes", "nginx"];
 
-/// What a stack is, for readers who meet the word for the first time.
-pub(crate) const WHAT_A_STACK_IS: &str = "A stack is what carries bytes from the client to the server: a proxy protocol, which says where \
-    they go, over TCP or what looks like web traffic, and mostly TLS or a cipher of its own, which seals them.";
+/// What readers call a [`Stack`], for those who meet the word for the first time.
+pub(crate) const WHAT_A_TRANSPORT_IS: &str = "A transport is what carries bytes from the client to the server: a proxy protocol, which says where \
+    they go, over TCP or what looks like web traffic, and mostly TLS or a cipher of its own, which seals them. --stack chooses.";
 
 use crate::link::Relay;
 use crate::peer::{Folder, Peer, PeerError, proc};
@@ -78,7 +79,7 @@ const ATTEMPTS: usize = 4;
 pub(crate) const LIMITS: [&str; 3] = [
     "Everything runs on this machine over loopback: no loss, no distance, no limit of a network card, and a large MTU, unless a link is emulated, which has no packets but bytes in order.",
     "Client, server, generator and sink share the CPUs of this machine; on machines of their own, rates differ more than CPU time does.",
-    "One configuration a stack, with defaults elsewhere: other settings of a peer can be faster or slower.",
+    "One configuration a transport, with defaults elsewhere: other settings of a peer can be faster or slower.",
 ];
 
 /// Why there is no route. Nothing of it runs any more.

@@ -24,6 +24,7 @@ pub use describe::{How, Summary, mad, median, order_statistics_interval, quantil
 pub use discoveries::{benjamini_hochberg, confirm};
 pub use metric::{Better, MetricKind, is_judged};
 pub use random::SplitMix64;
+pub(crate) use ratio::far_apart;
 pub use ratio::{MIN_RANGE_ROUNDS, QUICK_MARGIN, Rules, Verdict, log_ratios, ratio, smallest_detectable, unpaired};
 pub use shape::{flags, has_two_modes, outliers};
 pub use signed_rank::{MAX_ROUNDS, hodges_lehmann, signed_rank_interval, signed_rank_p};

@@ -82,7 +82,10 @@ fn protocol(
         OutboundProtocol::Blackhole { http } => Box::new(blackhole::Blackhole { http }),
         OutboundProtocol::Dns(dns) => Box::new(dns::Dns::new(place, dns, dialer, around)?),
         OutboundProtocol::Shadowsocks(to) => Box::new(shadowsocks::Shadowsocks::new(to, dialer, clock)),
-        OutboundProtocol::Trojan(trojan) => Box::new(trojan::Trojan::new(place, trojan, dialer)),
+        OutboundProtocol::Trojan(trojan) => Box::new(trojan::Trojan {
+            settings: trojan,
+            dialer,
+        }),
         OutboundProtocol::Vless(mut vless) => {
             // What is made ahead of a client does not have the address that it would get.
             if let (Some(SendThrough::Origin | SendThrough::Client), Some(vision)) =
@@ -90,7 +93,7 @@ fn protocol(
             {
                 vision.ready = 0;
             }
-            Box::new(vless::Vless::new(place, vless, dialer, &settings.mux)?)
+            Box::new(vless::Vless::new(vless, dialer, &settings.mux)?)
         }
         OutboundProtocol::Vmess(vmess) => Box::new(vmess::Vmess::new(vmess, dialer, clock)),
         OutboundProtocol::Socks(proxy) => Box::new(socks::Socks { proxy, dialer }),

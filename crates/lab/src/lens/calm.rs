@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::format::count;
 use crate::result::{Case, ResultRow, RunResult, Window};
 
 /// Marks of windows in which something else had a part in the figures.
@@ -53,5 +54,20 @@ impl Calm {
     /// Whether so many were disturbed that the claim cannot be clear.
     pub(crate) fn disturbed(&self) -> bool {
         self.marked as f64 > BEARABLE * self.windows as f64
+    }
+
+    /// Whether so many were that the claim rests on disturbances.
+    pub(crate) fn mostly_disturbed(&self) -> bool {
+        self.marked * 2 > self.windows
+    }
+
+    /// How many were disturbed: `all 8 measurements`, `2 of 9 measurements`.
+    pub(crate) fn share(&self) -> String {
+        let all = count(self.windows, "measurement");
+        if self.marked == self.windows {
+            format!("all {all}")
+        } else {
+            format!("{} of {all}", self.marked)
+        }
     }
 }

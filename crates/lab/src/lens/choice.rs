@@ -13,6 +13,8 @@ pub enum Grade {
     Clear,
     /// They tell them apart, but figures were noisy or the machine was disturbed.
     Likely,
+    /// They rest on disturbances: what they tell may be those.
+    Uncertain,
     /// A difference worth naming would have shown.
     Tie,
     /// These rounds do not tell.
@@ -20,8 +22,8 @@ pub enum Grade {
 }
 
 /// The scale, in words.
-pub(crate) const SCALE: &str = "clear; likely (noisy figures or a disturbed run); tie (no difference); not decided (too few rounds, or \
-                                they disagree)";
+pub(crate) const SCALE: &str = "clear; likely (noisy figures or a disturbed run); uncertain (most of it disturbed); tie (no difference); \
+                                not decided (too few rounds, or they disagree)";
 
 impl Grade {
     /// What a verdict of [`ratio`] is worth.
@@ -44,13 +46,13 @@ impl Grade {
         }
     }
 
-    /// The word for result files.
+    /// The word for result files, which know of no disturbances.
     pub(crate) const fn stored(self) -> &'static str {
         match self {
             Grade::Clear => "clear",
             Grade::Likely => "slight",
             Grade::Tie => "tie",
-            Grade::Undecided => "unknown",
+            Grade::Uncertain | Grade::Undecided => "unknown",
         }
     }
 
@@ -59,6 +61,7 @@ impl Grade {
         match self {
             Grade::Clear => "clear",
             Grade::Likely => "likely",
+            Grade::Uncertain => "uncertain",
             Grade::Tie => "tie",
             Grade::Undecided => "not decided",
         }
@@ -68,6 +71,8 @@ impl Grade {
     #[must_use]
     pub(crate) fn on(self, calm: &Calm) -> Grade {
         match self {
+            Grade::Undecided => Grade::Undecided,
+            _ if calm.mostly_disturbed() => Grade::Uncertain,
             Grade::Clear if calm.disturbed() => Grade::Likely,
             other => other,
         }
@@ -80,6 +85,8 @@ pub(crate) struct Lead {
     pub(crate) estimate: f64,
     pub(crate) low: f64,
     pub(crate) high: f64,
+    /// The ends are those of a 95 % interval, else the lowest and the highest.
+    interval: bool,
     rounds: usize,
     /// Whether the two would be told apart if there were rounds enough.
     pub(crate) apart: bool,
@@ -115,15 +122,16 @@ impl Lead {
             estimate,
             low,
             high,
+            interval: found.level > 0.0,
             rounds,
             apart: found.verdict == "faster" || would_lead(low, rounds),
             grade: Grade::of(&found.verdict, shaky),
         }
     }
 
-    /// What its grade rests on: `1.17x to 1.20x in 9 rounds`.
+    /// What its grade rests on: `1.17x to 1.20x, 95 % interval of 9 rounds`.
     pub(crate) fn basis(&self) -> String {
-        basis((self.low, self.high), self.rounds, self.grade)
+        basis((self.low, self.high), self.interval, self.rounds, self.grade)
     }
 }
 
@@ -132,22 +140,35 @@ pub(super) fn would_lead(low: f64, rounds: usize) -> bool {
     rounds < LEAST_ROUNDS && low > 1.0 + QUICK_MARGIN
 }
 
-/// Two ends of a lead and the rounds that it rests on, with the rule where that decides nothing.
-pub(super) fn basis((low, high): (f64, f64), rounds: usize, grade: Grade) -> String {
+/// Two ends of a lead, what they are and the rounds that it rests on, with the rule where that decides nothing.
+pub(super) fn basis((low, high): (f64, f64), interval: bool, rounds: usize, grade: Grade) -> String {
     let beyond = low > 1.0 + QUICK_MARGIN || high < 1.0 / (1.0 + QUICK_MARGIN);
     let rule = match (grade, rounds) {
         (Grade::Undecided, ..LEAST_ROUNDS) => "; fewer than 3 rounds decide nothing",
-        (Grade::Undecided, ..6) if beyond => "; one of the figures may not be ranked",
+        (Grade::Undecided, _) if beyond => "; one of the figures may not be ranked",
         (Grade::Undecided, ..6) => "; with fewer than 6 rounds, only leads over 20 % count",
         _ => "",
     };
     const { assert!(LEAST_ROUNDS == 3 && ROUNDS_FOR_INTERVAL == 6) };
-    format!("{} to {} in {}{rule}", times(low), times(high), count(rounds, "round"))
+    let what = if interval { "95 % interval" } else { "lowest to highest" };
+    let rounds = count(rounds, "round");
+    format!("{} to {}, {what} of {rounds}{rule}", times(low), times(high))
+}
+
+/// What is said of those that share the first place, by a grade that tells nobody apart: its word, and who they are with how far
+/// two of them may be apart.
+pub(super) fn shared(grade: Grade, names: &[String], estimate: Option<f64>) -> [String; 2] {
+    let (between, perhaps) = match grade {
+        Grade::Tie => ("", ""),
+        _ => ("between ", "perhaps "),
+    };
+    let apart = estimate.map_or_else(String::new, |estimate| format!(" ({perhaps}{})", times(estimate)));
+    [grade.word().to_owned(), format!("{between}{}{apart}", list(names))]
 }
 
 /// Whether a clear claim cannot rest on a row: its rounds disagree, or nobody compared what it did.
 pub(crate) fn shaky(row: &ResultRow) -> bool {
-    row.verified == "self" || row.has("noisy") || row.has("two-modes")
+    row.verified == "self" || ["noisy", "unusable", "two-modes"].iter().any(|mark| row.has(mark))
 }
 
 /// The best of several, told apart round by round.
@@ -195,9 +216,13 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// The lead that is claimed: over the next, else over one that shares the first place.
+    /// The lead that is claimed: over the next, else over the least sure of those that share the first place.
     fn lead(&self) -> Option<&Lead> {
-        self.next.iter().chain(&self.tied).map(|(_, lead)| lead).next()
+        let tied = || self.tied.iter().map(|(_, lead)| lead);
+        let next = self.next.iter().map(|(_, lead)| lead);
+        next.chain(tied().filter(|lead| lead.grade != Grade::Tie))
+            .chain(tied())
+            .next()
     }
 
     /// How sure the choice is.
@@ -214,20 +239,16 @@ impl<'a> Choice<'a> {
     pub(crate) fn gain(&self, name: impl Fn(&ResultRow) -> String, over: impl Fn(&str) -> String) -> [String; 2] {
         let mut first = vec![name(self.best)];
         first.extend(self.tied.iter().map(|(row, _)| name(row)));
-        let between = match &self.tied[..] {
-            [(_, lead)] => format!(" ({}, {})", times(lead.estimate), lead.grade.word()),
-            _ => String::new(),
+        let estimate = match &self.tied[..] {
+            [(_, lead)] => Some(lead.estimate),
+            _ => None,
         };
+        let is_tie = self.tied.iter().all(|(_, lead)| lead.grade == Grade::Tie);
+        let [word, who] = shared(if is_tie { Grade::Tie } else { Grade::Undecided }, &first, estimate);
         match &self.next {
             Some((row, lead)) if self.tied.is_empty() => [times(lead.estimate), over(&name(row))],
-            Some((row, lead)) => [
-                times(lead.estimate),
-                format!("{}; {} are not told apart{between}", over(&name(row)), list(&first)),
-            ],
-            None => [
-                "none".to_owned(),
-                format!("{} share first place{between}", list(&first)),
-            ],
+            Some((row, lead)) => [times(lead.estimate), format!("{}; {word}: {who}", over(&name(row)))],
+            None => [word, who],
         }
     }
 }
@@ -264,18 +285,18 @@ mod tests {
         assert_eq!(choice.names(name), "a or b");
         assert_eq!(
             choice.gain(name, over),
-            ["2.30x", "over c; a and b are not told apart (1.15x, not decided)"]
+            ["2.30x", "over c; not decided: between a and b (perhaps 1.15x)"]
         );
         assert_eq!(choice.grade(), Grade::Clear);
-        assert_eq!(choice.basis().as_str(), "2.30x to 2.32x in 3 rounds");
+        assert_eq!(choice.basis(), "2.30x to 2.32x, lowest to highest of 3 rounds");
         let choice = Choice::of(&[&a, &b]).expect("two");
         assert_eq!(
             choice.gain(name, over),
-            ["none", "a and b share first place (1.15x, not decided)"]
+            ["not decided", "between a and b (perhaps 1.15x)"]
         );
         assert_eq!(
             choice.basis(),
-            "1.15x to 1.16x in 3 rounds; with fewer than 6 rounds, only leads over 20 % count"
+            "1.15x to 1.16x, lowest to highest of 3 rounds; with fewer than 6 rounds, only leads over 20 % count"
         );
         let choice = Choice::of(&[&a, &c]).expect("two");
         assert_eq!(
@@ -292,7 +313,7 @@ mod tests {
         assert_eq!((choice.names(name).as_str(), choice.grade()), ("a", Grade::Undecided));
         assert_eq!(
             choice.basis(),
-            "3.00x to 3.10x in 2 rounds; fewer than 3 rounds decide nothing"
+            "3.00x to 3.10x, lowest to highest of 2 rounds; fewer than 3 rounds decide nothing"
         );
     }
 
@@ -306,8 +327,45 @@ mod tests {
         assert_eq!(lead.grade, Grade::Undecided);
         assert_eq!(
             lead.basis().as_str(),
-            "3.00x to 3.00x in 3 rounds; one of the figures may not be ranked"
+            "3.00x to 3.00x, lowest to highest of 3 rounds; one of the figures may not be ranked"
         );
+    }
+
+    #[test]
+    fn those_of_one_speed_tie() {
+        let same = |subject| {
+            let mut row = rounds(subject, &[1.0; 9]);
+            row.how = "order-statistics".to_owned();
+            row
+        };
+        let [a, b, mut c] = ["a", "b", "c"].map(same);
+        let gain = |rows: &[&ResultRow]| {
+            let choice = Choice::of(rows).expect("several");
+            (choice.gain(name, over).join(": "), choice.grade())
+        };
+        assert_eq!(gain(&[&a, &b]), ("tie: a and b (1.00x)".to_owned(), Grade::Tie));
+        assert_eq!(gain(&[&a, &b, &c]).0, "tie: a, b and c");
+        // One that nobody can tell leaves all of it open.
+        c.flags.push("unauthenticated".to_owned());
+        let open = ("not decided: between a, b and c".to_owned(), Grade::Undecided);
+        assert_eq!(gain(&[&a, &b, &c]), open);
+    }
+
+    #[test]
+    fn disturbances_take_the_certainty() {
+        let calm = |marked| Calm { windows: 9, marked };
+        assert_eq!(calm(2).share(), "2 of 9 measurements");
+        assert_eq!(calm(9).share(), "all 9 measurements");
+        for (grade, marked, wanted) in [
+            (Grade::Clear, 1, Grade::Clear),
+            (Grade::Clear, 2, Grade::Likely),
+            (Grade::Tie, 4, Grade::Tie),
+            (Grade::Likely, 5, Grade::Uncertain),
+            (Grade::Tie, 9, Grade::Uncertain),
+            (Grade::Undecided, 9, Grade::Undecided),
+        ] {
+            assert_eq!(grade.on(&calm(marked)), wanted, "{grade:?} {marked}");
+        }
     }
 
     #[test]

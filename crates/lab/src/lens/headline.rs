@@ -1,7 +1,7 @@
 //! The first screen of a report: which, by how much, how sure.
 
 use super::Calm;
-use super::choice::{Choice, Grade, basis, shaky, would_lead};
+use super::choice::{Choice, Grade, basis, shaky, shared, would_lead};
 use super::rank::{Speed, rankable, speed};
 use crate::format::times;
 use crate::result::{Case, ResultRow, RunResult};
@@ -22,6 +22,8 @@ pub struct Headline {
     pub which: String,
     /// What it is the choice for.
     pub which_note: String,
+    /// What to write in a configuration for it; empty for nothing.
+    pub set: String,
     /// The lead over the next choice.
     pub lead: String,
     /// What the lead is over.
@@ -45,6 +47,7 @@ impl Headline {
             label: "Use",
             which: which.to_owned(),
             which_note: which_note.to_owned(),
+            set: String::new(),
             lead: UNKNOWN.to_owned(),
             lead_note: lead_note.to_owned(),
             sure: None,
@@ -71,7 +74,7 @@ impl Headline {
     pub fn ahead(mut self, run: &RunResult, row: &ResultRow, over: impl Fn(&str) -> String) -> Headline {
         match speed(row) {
             Some(speed) => {
-                self.lead = times(speed.estimate);
+                self.lead = size(run, row, &speed);
                 self.lead_note = over(speed.to);
                 self.stands(run, row, &speed);
             }
@@ -106,14 +109,13 @@ impl Headline {
             (ours.as_str(), speed, speed.verdict == "faster" || would_lead(&speed))
         };
         let second = speed.to;
-        let lead = times(speed.estimate);
         if apart {
             first.clone_into(&mut self.which);
-            (self.lead, self.lead_note) = (lead, over(second));
+            (self.lead, self.lead_note) = (size(run, row, &speed), over(second));
         } else {
             self.which = format!("{first} or {second}");
-            self.lead_note = format!("{first} and {second} share first place ({lead})");
-            "none".clone_into(&mut self.lead);
+            let both = [first, second].map(str::to_owned);
+            [self.lead, self.lead_note] = shared(grade(run, row), &both, Some(speed.estimate));
         }
         self.stands(run, row, &speed);
         self
@@ -124,20 +126,22 @@ impl Headline {
         let pair = pair(row).map(|subject| (row.case.clone(), subject.to_owned()));
         self.rests_on.extend(pair);
         let grade = grade(run, row);
-        self.claims(run, grade, basis((speed.low, speed.high), rounds(run, row), grade));
+        let basis = basis((speed.low, speed.high), speed.interval, rounds(run, row), grade);
+        self.claims(run, grade, basis);
     }
 
-    /// The same with a choice between several; `over` says of a name what the lead over it is.
+    /// The same with a choice between several, by the names of rows on their own and beside others; `over` says of a name what the
+    /// lead over it is.
     #[must_use]
     pub(crate) fn choice(
         mut self,
         run: &RunResult,
         choice: &Choice<'_>,
-        name: impl Fn(&ResultRow) -> String,
+        [name, beside]: [fn(&ResultRow) -> String; 2],
         over: impl Fn(&str) -> String,
     ) -> Headline {
-        self.which = choice.names(&name);
-        [self.lead, self.lead_note] = choice.gain(&name, over);
+        self.which = choice.names(name);
+        [self.lead, self.lead_note] = choice.gain(beside, over);
         let rows = choice.rows().map(|row| (row.case.clone(), row.subject.clone()));
         self.rests_on.extend(rows);
         self.claims(run, choice.grade(), choice.basis());
@@ -146,8 +150,15 @@ impl Headline {
 
     /// Sets how sure it is, by what is claimed and how calm the machine was.
     fn claims(&mut self, run: &RunResult, grade: Grade, basis: String) {
-        self.sure = Some(grade.on(&Calm::of(run, &self.rests_on)));
-        self.sure_note = basis;
+        let calm = Calm::of(run, &self.rests_on);
+        let sure = grade.on(&calm);
+        self.sure = Some(sure);
+        self.sure_note = match sure {
+            Grade::Uncertain => format!("{} were disturbed, run again; {basis}", calm.share()),
+            Grade::Likely if calm.disturbed() => format!("{basis}; {} were disturbed", calm.share()),
+            Grade::Likely => format!("{basis}; figures are noisy, or nobody checked a program's work"),
+            _ => basis,
+        };
     }
 }
 
@@ -169,6 +180,17 @@ fn both<'a>(run: &'a RunResult, row: &'a ResultRow) -> impl Iterator<Item = &'a 
 fn rounds(run: &RunResult, row: &ResultRow) -> usize {
     let least = both(run, row).map(|row| row.rounds).min();
     least.unwrap_or(row.rounds) as usize
+}
+
+/// How far the subject of a row is ahead or behind: `4.90x`, or `more than 4.53x` where noise leaves no more than a winner.
+pub(crate) fn size(run: &RunResult, row: &ResultRow, speed: &Speed<'_>) -> String {
+    let ranked = both(run, row).all(rankable);
+    match speed.verdict {
+        "faster" | "slower" if ranked => times(speed.estimate),
+        "faster" | "slower" if speed.low > 1.0 => format!("more than {}", times(speed.low)),
+        "faster" | "slower" => format!("less than {}", times(speed.high)),
+        _ => times(speed.estimate),
+    }
 }
 
 /// How sure the ratio of a row is, by its verdict and the noise of both rows.
@@ -209,7 +231,7 @@ mod tests {
             assert_eq!(found.sure, Some(Grade::Undecided));
             let note = found.sure_note;
             assert!(
-                note.ends_with(" in 2 rounds; fewer than 3 rounds decide nothing"),
+                note.ends_with(" of 2 rounds; fewer than 3 rounds decide nothing"),
                 "{note}"
             );
         }
@@ -217,6 +239,30 @@ mod tests {
         let mut run = two_rounds(3.0, 1.0);
         run.results[1].flags.push("unusable".to_owned());
         assert_eq!(told(&run).which, "sealway or ring");
+    }
+
+    #[test]
+    fn beside_a_noisy_figure_the_lower_end_is_told() {
+        let mut run = run(1, 3.0, 1.0);
+        let [ours, ring] = [0, 1].map(|place: usize| run.results[place].numbers());
+        run.results[0].ratio = Some(ratio("ring", &ours, &ring, Better::Higher, Rules::of("throughput")));
+        let [estimate, low] = {
+            let found = speed(&run.results[0]).expect("a ratio");
+            [found.estimate, found.low].map(times)
+        };
+        let clear = told(&run);
+        assert_eq!((clear.lead, clear.sure), (estimate, Some(Grade::Clear)));
+        run.results[1].flags.push("unusable".to_owned());
+        let noisy = told(&run);
+        assert_eq!(
+            (noisy.lead, noisy.sure),
+            (format!("more than {low}"), Some(Grade::Likely))
+        );
+        assert!(
+            noisy.sure_note.ends_with("nobody checked a program's work"),
+            "{}",
+            noisy.sure_note
+        );
     }
 
     #[test]

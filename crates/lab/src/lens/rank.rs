@@ -1,7 +1,7 @@
 //! Which of several rows is best, and what may be said of two.
 
-use crate::result::ResultRow;
-use crate::stats::{QUICK_MARGIN, Verdict};
+use crate::result::{Ratio, ResultRow};
+use crate::stats::{Better, MIN_RANGE_ROUNDS, QUICK_MARGIN, Verdict, far_apart};
 
 /// Differences below this are never called a win: 1 %.
 pub const MARGIN: f64 = 0.01;
@@ -21,7 +21,7 @@ pub struct Speed<'a> {
     pub high: f64,
     /// True for an interval with a stated level, false for the plain range of a few rounds.
     pub interval: bool,
-    /// As the result has it, of a row that may be ranked.
+    /// As the result has it, of a row that may have one.
     pub verdict: &'a str,
 }
 
@@ -49,7 +49,7 @@ pub fn speed(row: &ResultRow) -> Option<Speed<'_>> {
         low: ratio.low.get(),
         high: ratio.high.get(),
         interval: ratio.level > 0.0,
-        verdict: if rankable(row) { &ratio.verdict } else { unknown },
+        verdict: if comparable(row) { &ratio.verdict } else { unknown },
     };
     if row.better == "lower" {
         speed = speed.turned(&ratio.to);
@@ -76,11 +76,53 @@ const NOT_RANKED: [&str; 5] = [
     "link-late",
 ];
 
-/// Whether a row may be ranked: the one rule of tables, charts, headlines, standings and recommendations. A ratio of a row
-/// that may not, or to one that may not, is not decided.
+/// The one of them that says no more than that rounds lie far apart.
+const NOISE: &str = "unusable";
+
+/// Whether a row may be ranked: the one rule of tables, charts, headlines, standings and recommendations. A ratio of
+/// a row that may not, or to one that may not, is not decided, unless that is for noise alone and the whole interval lies beyond 20 %.
 pub fn rankable(row: &ResultRow) -> bool {
+    comparable(row) && !row.has(NOISE)
+}
+
+/// Whether a ratio of a row can be decided: it has a figure, and that is of the subject alone.
+fn comparable(row: &ResultRow) -> bool {
     let figure = row.median.get();
-    figure.is_finite() && figure > 0.0 && barred(row).next().is_none()
+    figure.is_finite() && figure > 0.0 && barred(row).all(|mark| mark == NOISE)
+}
+
+/// Takes the verdict of a ratio between two rows back where one of them may not be ranked. Noise alone leaves one: whose whole
+/// interval, round by round, lies beyond 20 % is ahead for sure, though nobody can say how far.
+pub(crate) fn settle(found: &mut Ratio, ours: &ResultRow, theirs: &ResultRow) {
+    if rankable(ours) && rankable(theirs) {
+        return;
+    }
+    let enough = ours.rounds.min(theirs.rounds) as usize >= MIN_RANGE_ROUNDS;
+    let verdict = match Better::parse(&ours.better) {
+        Some(better) if enough && comparable(ours) && comparable(theirs) => far_apart(better, found),
+        _ => Verdict::Unknown,
+    };
+    verdict.as_str().clone_into(&mut found.verdict);
+}
+
+/// [`settle`] for all rows of a run, whatever its file says.
+pub(crate) fn settle_all(rows: &mut [ResultRow]) {
+    let settled = |ours: &ResultRow| {
+        let mut found = ours.ratio.clone()?;
+        let is_theirs = |row: &&ResultRow| {
+            row.subject == found.to
+                && row.metric == ours.metric
+                && row.workload == ours.workload
+                && row.case == ours.case
+        };
+        let theirs = rows.iter().find(is_theirs)?;
+        settle(&mut found, ours, theirs);
+        Some(found)
+    };
+    let settled: Vec<Option<Ratio>> = rows.iter().map(settled).collect();
+    for (row, found) in rows.iter_mut().zip(settled) {
+        row.ratio = found.or(row.ratio.take());
+    }
 }
 
 /// The marks for which a row may not be ranked.
@@ -149,6 +191,7 @@ fn margin(rounds: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::Num;
     use crate::store::tests::row;
 
     #[test]
@@ -172,5 +215,30 @@ mod tests {
                 "{mark}"
             );
         }
+    }
+
+    #[test]
+    fn noise_leaves_a_winner_far_ahead_and_other_marks_leave_none() {
+        let found = |low: f64, mark: &str, rounds: u32| {
+            let [mut ours, mut theirs] = [row("sealway", 5.0), row("v2ray", 1.0)];
+            theirs.flags.push(mark.to_owned());
+            (ours.rounds, theirs.rounds) = (9, rounds);
+            ours.ratio = Some(Ratio {
+                to: "v2ray".to_owned(),
+                estimate: Num(low * 1.1),
+                low: Num(low),
+                high: Num(low * 1.2),
+                verdict: "faster".to_owned(),
+                ..Ratio::default()
+            });
+            let mut rows = [ours, theirs];
+            settle_all(&mut rows);
+            speed(&rows[0]).expect("a ratio").verdict.to_owned()
+        };
+        assert_eq!(found(4.5, "unusable", 9), "faster");
+        assert_eq!(found(1.1, "unusable", 9), "unknown", "within 20 %");
+        assert_eq!(found(4.5, "unusable", 2), "unknown", "two rounds");
+        assert_eq!(found(4.5, "unauthenticated", 9), "unknown");
+        assert_eq!(found(1.1, "noisy", 9), "faster", "what may be ranked keeps its own");
     }
 }

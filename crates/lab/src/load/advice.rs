@@ -113,10 +113,16 @@ mod tests {
         );
         assert_eq!(advice[0].because, [0, 1]);
         for (item, words) in advice.iter().zip([
-            "vless-tcp-tls 30.0 us, vmess-aes-128-gcm-tcp 40.0 us. Gain: 1.33x the requests of vmess-aes-128-gcm-tcp",
+            "vless-tcp-tls 30.0 us, vmess-aes-128-gcm-tcp (sealed by VMess, no TLS) 40.0 us. Gain: 1.33x the requests of vmess-aes",
             "Gain: 1.50x as quick as vless-tcp-tls.",
             "Gain: 3.00x the connections of vless-tcp-tls for the same CPU time.",
-            "vmess-aes-128-gcm-tcp 10.0 KiB, vless-tcp-tls 20.0 KiB.",
+            "vmess-aes-128-gcm-tcp (sealed by VMess, no TLS) 10.0 KiB, vless-tcp-tls 20.0 KiB.",
+        ]) {
+            assert!(item.reason.contains(words), "{}", item.reason);
+        }
+        for (item, words) in advice.iter().zip([
+            r#"For vless-tcp-tls, set "protocol": "vless", "network": "tcp", "security": "tls"."#,
+            r#""protocol": "vmess", "network": "tcp", and for the user "security": "aes-128-gcm"."#,
         ]) {
             assert!(item.reason.contains(words), "{}", item.reason);
         }

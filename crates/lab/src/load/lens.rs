@@ -5,7 +5,7 @@ use crate::format::times;
 use crate::lens::rank::speed;
 use crate::lens::{Family, Headline, Lens, OURS, Parameter, Place, Scope, Shown};
 use crate::result::{Case, ResultRow};
-use crate::route::{Stack, WHAT_A_STACK_IS};
+use crate::route::{Stack, WHAT_A_TRANSPORT_IS};
 
 const INTRO: &str = "Generator, programs and server share this machine and its loopback: no network, and CPU that one takes is \
                      lost to the others. CPU and latency are a request or connection; direct is the generator straight to the \
@@ -73,7 +73,7 @@ pub(crate) const LENS: Lens = Lens {
     place: |_, index, found| vec![Place::of_case(index, title(found), case(found))],
     intro: |scope| {
         let of_path = scope.run.link.as_ref().map_or(INTRO, |_| LINKED);
-        format!("{WHAT_A_STACK_IS} {of_path}")
+        format!("{WHAT_A_TRANSPORT_IS} {of_path}")
     },
     finding: |scope, family| finding(&FIGURES, &["rate", "latency_p99", MEMORY], scope, family),
     endless: ">2s",
@@ -120,8 +120,9 @@ fn title(case: &Case) -> String {
     };
     let stack = text("stack");
     format!(
-        "{what}: {} ({stack}), {count} connections{load}",
-        Stack::named_words(stack)
+        "{what}: {} ({stack}), {count} connections{load}{}",
+        Stack::named_words(stack),
+        Stack::seal_of(stack)
     )
 }
 

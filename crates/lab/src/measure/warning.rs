@@ -84,7 +84,7 @@ codes! {
     Throttled = "throttled", "Raise the container's CPU limit, or measure outside of it.";
     /// A subject delivered what was changed on the wire of a stack that seals: it does not do the work of the others.
     Unauthenticated = "unauthenticated", "Its rows are shown and never ranked, and no ratio is to it. Do not use it for this \
-        stack before the cause is known.";
+        transport before the cause is known.";
     /// A list of CPU features to hide names something else.
     UnknownFeature = "unknown-feature", "The word was ignored; `sealway cpu` lists the names.";
 }

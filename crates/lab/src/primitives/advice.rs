@@ -122,13 +122,18 @@ fn longer(rows: &[&ResultRow]) -> String {
     };
     let mut text = String::new();
     for (place, row) in others.iter().enumerate() {
-        let times = factor(Lead::between(best, row).estimate);
+        let lead = Lead::between(best, row);
+        let times = factor(lead.estimate);
         let (gap, verb, rest) = if place == 0 {
             (";", "takes ", " as long")
         } else {
             (",", "", "")
         };
-        text += &format!("{gap} {} {verb}{times} times{rest}", name(row));
+        let open = match lead.grade {
+            Grade::Undecided => " (not decided)",
+            _ => "",
+        };
+        text += &format!("{gap} {} {verb}{times} times{rest}{open}", name(row));
     }
     text
 }
@@ -153,7 +158,7 @@ fn server(figures: &Figures<'_>, cpu: &Cpu) -> Option<Recommendation> {
         } else {
             ""
         };
-        reason += &format!(" Left on automatic, two such ends take {rule}{why}.");
+        reason += &format!(" Left on automatic, two ends of `sealway send` take {rule}{why}.");
     }
     Some(Recommendation {
         scenario: "server".to_owned(),
@@ -216,7 +221,7 @@ fn mixed_fleet(figures: &Figures<'_>) -> Option<Recommendation> {
     let (aes, chacha) = (Suite::Aes256Gcm, Suite::ChaCha20Poly1305);
     let (with, without) = (figures.message(aes, BULK)?, figures.message(chacha, BULK)?);
     let automatic = format!(
-        "Where each two ends may choose, leave the cipher on automatic: they take {aes} where both have AES in hardware, else {chacha}."
+        "Where each two ends may choose, leave the cipher on automatic: it is AES where there is hardware for it, else {chacha}."
     );
     let loss = factor(Lead::between(with, without).estimate);
     let here = format!("{chacha} takes {loss} times as long as {aes} on this machine");
@@ -225,8 +230,8 @@ fn mixed_fleet(figures: &Figures<'_>) -> Option<Recommendation> {
             scenario: "mixed-fleet".to_owned(),
             choice: chacha.name().to_owned(),
             reason: format!(
-                "{here}; what {aes} costs without AES in hardware was not measured (openssl is missing or failed), so the choice is the \
-                 one that needs no hardware. {automatic}"
+                "{chacha} needs no hardware, and what {aes} costs without AES in hardware was not measured (openssl is missing or failed). \
+                 {here}. {automatic}"
             ),
             because: places(figures.rows, [with, without]),
             confidence: Grade::Undecided.stored().to_owned(),
@@ -253,8 +258,8 @@ fn mixed_fleet(figures: &Figures<'_>) -> Option<Recommendation> {
         scenario: "mixed-fleet".to_owned(),
         choice: choice.name().to_owned(),
         reason: format!(
-            "{here}, {aes} {} times as long as {chacha} where AES is switched off: for all ends alike, take the one that loses less where \
-             it loses. {automatic}",
+            "For all ends alike, {choice} loses less where it loses: {here}, {aes} {} times as long as {chacha} where AES is switched \
+             off. {automatic}",
             factor(soft.factor())
         ),
         because: places(figures.rows, rows),

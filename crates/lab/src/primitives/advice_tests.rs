@@ -94,7 +94,7 @@ fn the_dearer_end_decides_and_the_least_cost_wins() {
     for words in [
         "with aes-128-gcm each end does 10.9 GB/s or more",
         "aes-256-gcm takes 1.13 times as long, chacha20-poly1305 4.07 times",
-        "two such ends take aes-256-gcm, for its longer key.",
+        "two ends of `sealway send` take aes-256-gcm, for its longer key.",
     ] {
         assert!(reason.contains(words), "{reason}");
     }

@@ -41,23 +41,21 @@ pub(super) fn headline(scope: &Scope<'_>) -> Option<Headline> {
         .of(OURS, "throughput")
         .any(|row| name(row) == first && opened(row))
     {
-        format!("{OURS} encrypts and decrypts messages of {at} at {rate} GB/s or more")
+        format!("{OURS} encrypts and decrypts messages of {at} at {rate} GB/s or more on one CPU")
     } else {
-        format!("{OURS} encrypts messages of {at} at {rate} GB/s")
+        format!("{OURS} encrypts messages of {at} at {rate} GB/s on one CPU")
     };
     let busy = sig3_or(GIGABIT / best.median.get() * 100.0, "?");
-    let note = format!("for long messages. {}", automatic(&scope.run.machine));
     let headline = |answer: String, none: &str| {
-        let answer = Headline::new(answer, &first, &note, none);
-        let mut answer = answer.detail(format!(
-            "A line of 1 Gbit/s keeps one CPU {busy} % busy with {first} at each end."
-        ));
+        let mut answer = Headline::new(answer, &first, "for long messages", none);
+        answer.set = automatic(&scope.run.machine);
         answer.programs = programs(scope, &first);
         answer
     };
+    let cost = format!("At 1 Gbit/s, {first} takes {busy} % of one CPU on each side");
     let Some(choice) = Choice::of(&rows) else {
-        let answer = headline(format!("{speed} with {first}."), "no other suite was measured");
-        return Some(answer.alone(best));
+        let none = format!("no other suite was measured. {cost}");
+        return Some(headline(format!("{speed} with {first}."), &none).alone(best));
     };
     let names = choice.names(name);
     let answer = if names == first {
@@ -65,7 +63,10 @@ pub(super) fn headline(scope: &Scope<'_>) -> Option<Headline> {
     } else {
         format!("Fastest here: {names}. With {first} {speed}.")
     };
-    Some(headline(answer, "").choice(scope.run, &choice, name, |name| format!("the speed of {name}")))
+    let over = |name: &str| format!("the speed of {name}");
+    let mut answer = headline(answer, "").choice(scope.run, &choice, [name, name], over);
+    answer.lead_note += &format!(". {cost}");
+    Some(answer)
 }
 
 /// What is taken by those who do not choose, between two machines like this one.
@@ -81,12 +82,15 @@ fn automatic(machine: &Machine) -> String {
     let Ok(best_of_both) = negotiate(&offer, &offer) else {
         return String::new();
     };
-    match vmess_auto(&cpu) {
-        vmess if vmess == best_of_both => format!("Left on automatic, {OURS} takes {vmess} here"),
-        vmess => format!(
-            "Left on automatic, `{OURS} send` (`--suite`) takes {best_of_both} here, for its longer key; VMess (`security`) takes {vmess}"
-        ),
-    }
+    let vmess = vmess_auto(&cpu);
+    let why = if vmess == best_of_both {
+        ""
+    } else {
+        ", for its longer key"
+    };
+    format!(
+        "nothing in TLS; \"security\": \"auto\" in VMess ({vmess} here); nothing in `{OURS} send` ({best_of_both} here{why})"
+    )
 }
 
 /// Our engine beside the reference with one suite, from its worst case to its best.
@@ -103,18 +107,24 @@ fn programs(scope: &Scope<'_>, of: &str) -> String {
     };
     let end = |speed: &Speed<'_>, row: &ResultRow| {
         let bytes = row.case.int("bytes").map(size).unwrap_or_default();
-        format!(
-            "{} ({} {bytes})",
-            times(speed.estimate),
-            words::deed(row.case.text("op").unwrap_or_default())
-        )
+        let deed = match row.case.text("op").unwrap_or_default() {
+            "seal" => "encrypting",
+            "open" => "decrypting",
+            other => words::deed(other),
+        };
+        format!("{} ({deed} {bytes})", times(speed.estimate))
     };
-    let decided = found.iter().filter(|(speed, _)| verdict(speed.verdict).0 < 3).count();
+    let mut counts = [0; 4];
+    for (speed, _) in &found {
+        counts[verdict(speed.verdict).0] += 1;
+    }
+    let [faster, slower, same, unknown] = counts;
     format!(
-        "With {of}, {OURS} runs at {} to {} the speed of {}; {decided} of {} decided.",
+        "In {} of {of}, {OURS} runs at {} to {} the speed of {}: faster in {faster}, slower in {slower}, the same in {same}, not decided \
+         in {unknown}.",
+        count(found.len(), "case"),
         end(worst, slow),
         end(best, fast),
         worst.to,
-        count(found.len(), "case")
     )
 }

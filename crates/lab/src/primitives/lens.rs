@@ -68,7 +68,7 @@ pub(super) static LENS: Lens = Lens {
             id: "peers",
             figure: "forest",
             title: "Against real peers",
-            link: "Against peers",
+            link: "Against others",
             caption: "against the reference",
             plot: Plot::Ratios(|case| {
                 let op = operation(case.text("op").unwrap_or_default());

@@ -3,6 +3,7 @@
 use super::standings::{Sum, sums};
 use crate::format::{self, count, gap};
 use crate::lens::headline::UNKNOWN;
+use crate::lens::rank::settle_all;
 use crate::lens::{Against, Calm, Family, Grade, Headline, Lens, OURS, Scope, subjects};
 use crate::remote;
 use crate::result::{Case, CaseValue, Machine, Recommendation, Reproduction, ResultRow, RunResult};
@@ -64,11 +65,11 @@ impl<'a> Report<'a> {
             match answer.sure {
                 None => answer.answer.clone(),
                 Some(sure) => format!(
-                    "{} Use {}: {lead}{}{lead_note} ({}).",
+                    "{} Use {} ({}): {lead}{}{lead_note}.",
                     answer.answer,
                     answer.which,
-                    gap(lead),
-                    sure.word()
+                    sure.word(),
+                    gap(lead)
                 ),
             }
         })
@@ -101,7 +102,13 @@ impl<'a> Report<'a> {
             !is_ours(name) && **name != view.lens.control && view.scope.rows.iter().any(|row| row.subject == **name)
         };
         let others: Vec<&str> = self.subjects.iter().filter(took_part).copied().collect();
-        match others.join(", ").as_str() {
+        let (pairs, programs): (Vec<&str>, Vec<&str>) = others.into_iter().partition(|name| name.contains('+'));
+        let mut names = programs.join(", ");
+        if !pairs.is_empty() {
+            let gap = if names.is_empty() { "" } else { "; " };
+            names += &format!("{gap}as client+server: {}", pairs.join(", "));
+        }
+        match names.as_str() {
             "" => format!("Measured: {OURS}, which is this program."),
             names => format!("Measured: {OURS} (this program) beside {} ({names}).", view.lens.others),
         }
@@ -225,7 +232,9 @@ impl<'a> View<'a> {
 
     /// The standings over all cases that say something.
     pub(crate) fn standings(&self) -> Vec<Sum<'a>> {
-        let counts = |name: &&&str| self.lens.against == Against::First || name.starts_with(OURS);
+        // Ours is the client of a pair, or its server.
+        let of_ours = |name: &str| name.split('+').any(|half| half.starts_with(OURS));
+        let counts = |name: &&&str| self.lens.against == Against::First || of_ours(name);
         let subjects = self.scope.subjects.iter().filter(counts);
         subjects.flat_map(|name| sums(self.lens, &self.scope, name)).collect()
     }
@@ -282,10 +291,11 @@ macro_rules! clean_texts {
     };
 }
 
-/// The run with every foreign text made harmless for any display (see [`format::clean`]): nothing after this has to think of
-/// it.
+/// The run with every foreign text made harmless for any display (see [`format::clean`]), and with the verdicts that its rows
+/// may have: nothing after this has to think of either.
 pub(crate) fn harmless(run: &RunResult) -> RunResult {
     let mut run = run.clone();
+    settle_all(&mut run.results);
     clean_texts!(run, run, started, ended, sealway, profile, seed);
     clean_machine(&mut run.machine);
     if let Some(responder) = &mut run.responder {

@@ -84,13 +84,14 @@ fn verdict(run: &RunResult, answer: &Headline) -> Option<Verdict> {
     let mut text = String::new();
     if calm.disturbed() {
         text.push_str(&format!(
-            "This run was disturbed: in {} of the {} measurements behind the answer other programs had a part of the CPU, or its speed \
-             changed. ",
-            calm.marked, calm.windows
+            "This run was disturbed: in {} behind the answer other programs had a part of the CPU, or the CPU changed its speed. ",
+            calm.share()
         ));
-        if answer.sure == Some(Grade::Likely) {
-            text.push_str("The order probably holds, the size may not. ");
-        }
+        text.push_str(match answer.sure {
+            Some(Grade::Likely) => "The order probably holds, the size may not. ",
+            Some(Grade::Uncertain) => "Neither order nor size is sure. ",
+            _ => "",
+        });
     }
     if short {
         text.push_str(&format!("There was time for {}. ", visited(run)));
@@ -222,7 +223,7 @@ mod tests {
         assert!(
             verdict
                 .text
-                .starts_with("This run was disturbed: in 2 of the 6 measurements"),
+                .starts_with("This run was disturbed: in 2 of 6 measurements"),
             "{}",
             verdict.text
         );

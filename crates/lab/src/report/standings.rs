@@ -76,16 +76,15 @@ impl Sum<'_> {
         let words = &self.lens.standing;
         let case = |row: &ResultRow| (self.lens.case)(&row.case);
         let cases = count(self.cases, "case");
-        let range = if self.cases > 1 {
-            format!(
-                ", from {} ({}) to {} ({})",
+        let range = |before: &str| match self.cases {
+            ..2 => String::new(),
+            _ => format!(
+                "{before} from {} ({}) to {} ({})",
                 times(self.worst.0),
                 case(self.worst.1),
                 times(self.best.0),
                 case(self.best.1)
-            )
-        } else {
-            String::new()
+            ),
         };
         let stands = if self.ranked < self.cases {
             format!(
@@ -95,14 +94,19 @@ impl Sum<'_> {
         } else if unknown * 2 > self.cases {
             let decided = self.cases - unknown;
             format!(
-                "against {}: {decided} of {cases} decided, so no mean is given{range}",
-                self.to
+                "against {}: {decided} of {cases} decided, too few for a mean{}",
+                self.to,
+                range("; single cases")
             )
         } else {
             let mean = times(self.mean);
             format!(
-                "{} {mean} {} {}{} (geometric mean of {cases}){range}",
-                words.verb, words.what, self.to, words.with
+                "{} {mean} {} {}{} (geometric mean of {cases}){}",
+                words.verb,
+                words.what,
+                self.to,
+                words.with,
+                range(",")
             )
         };
         format!(

@@ -14,7 +14,7 @@ use super::tables::{FLAGS, SIGNS, tables};
 use crate::format::{self, clock, gap};
 use crate::lens::choice::SCALE;
 use crate::lens::headline::UNKNOWN;
-use crate::lens::{Against, Headline};
+use crate::lens::{Against, Grade, Headline};
 use crate::result::RunResult;
 use crate::workload::Catalogue;
 
@@ -216,15 +216,21 @@ pub(super) fn in_charset(text: &str, unicode: bool) -> String {
 
 /// What to use, how much it gains and how sure that is, with what touches it.
 fn answer(out: &mut Text, report: &Report<'_>, headline: &Headline, notes: &Notes) {
+    // Where the answer is worth little, that is read before it.
+    let careful_first = headline.sure == Some(Grade::Uncertain);
+    if careful_first {
+        careful(out, notes);
+    }
     out.bold(&headline.answer);
     if headline.which != UNKNOWN {
         let told = [
-            (headline.label, headline.which.as_str(), &headline.which_note),
+            (headline.label, headline.which.as_str(), headline.which_note.as_str()),
+            ("Set", &headline.set, ""),
             ("Gain", &headline.lead, &headline.lead_note),
-            ("Sure", headline.sure(), &headline.sure_note),
+            ("How sure", headline.sure(), &headline.sure_note),
         ];
-        for (label, value, note) in told {
-            let gap = match note.as_str() {
+        for (label, value, note) in told.into_iter().filter(|(_, value, _)| !value.is_empty()) {
+            let gap = match note {
                 "" => "",
                 _ if label == "Gain" => gap(value),
                 _ => ": ",
@@ -235,6 +241,20 @@ fn answer(out: &mut Text, report: &Report<'_>, headline: &Headline, notes: &Note
     if !headline.programs.is_empty() {
         out.prose("Programs ", &headline.programs);
     }
+    if !careful_first {
+        careful(out, notes);
+    }
+    for also in report.also() {
+        out.prose("Also     ", &also);
+    }
+    if headline.sure.is_some() {
+        out.prose("Scale    ", &format!("of how sure: {SCALE}."));
+    }
+    out.text.push('\n');
+}
+
+/// What touches the answer.
+fn careful(out: &mut Text, notes: &Notes) {
     if let Some(verdict) = &notes.verdict {
         out.prose("Careful  ", &verdict.text);
         // Copied by readers, so it is never broken into lines.
@@ -245,13 +265,6 @@ fn answer(out: &mut Text, report: &Report<'_>, headline: &Headline, notes: &Note
     for note in &notes.first {
         out.prose("Careful  ", &format!("{}: {}", note.code, note.text));
     }
-    for also in report.also() {
-        out.prose("Also     ", &also);
-    }
-    if headline.sure.is_some() {
-        out.prose("Scale    ", &format!("{SCALE}."));
-    }
-    out.text.push('\n');
 }
 
 fn head(out: &mut Text, run: &RunResult) {

@@ -135,7 +135,7 @@ pub(super) static RECIPE: Recipe = Recipe {
         2 "Over TLS, VLESS is 16 % faster than VMess.": VLESS_TLS 379.0 / NONE_TLS 328.0;
     },
     rankings: &[Ranking {
-        title: "Four stacks of the second table",
+        title: "Four transports of the second table",
         source: 2,
         unit: "Mbit/s",
         entries: &[(CHACHA, 797.0), (AES, 795.0), (VLESS_TLS, 379.0), (NONE_TLS, 328.0)],

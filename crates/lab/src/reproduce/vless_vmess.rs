@@ -48,7 +48,7 @@ pub(super) static RECIPE: Recipe = Recipe {
     name: "vless-vmess",
     summary: "VLESS and VMess over TCP, WebSocket and TLS, behind nginx and by fallback",
     about: "A table of V2Ray 4.27.2, one iperf3 stream through every combination of VLESS and VMess with TCP, WebSocket and \
-            TLS, and the two ways to share a port with a web server. Its conclusions are ratios between stacks.",
+            TLS, and the two ways to share a port with a web server. Its conclusions are ratios between these transports.",
     sources: &[
         Source {
             name: "badO1a5A90/Performance, v2ray speed test v4.27.2",
@@ -62,7 +62,7 @@ pub(super) static RECIPE: Recipe = Recipe {
             name: "the same, a second pair of machines",
             date: "2020-08",
             address: "https://github.com/badO1a5A90/Performance",
-            method: "Faster machines with network cards of 10 Gbit/s, four stacks",
+            method: "Faster machines with network cards of 10 Gbit/s, four transports",
         },
         Source {
             name: "badO1a5A90/Performance, v2ray speed test v4.32.1, first comparison",
@@ -74,10 +74,10 @@ pub(super) static RECIPE: Recipe = Recipe {
     ],
     differs: &[
         "Theirs ran on two machines over a network; here both ends, the generator and the sink share this machine over \
-         loopback. A rate then depends on the cost of all four, so that differences between stacks come out smaller: the ratio \
+         loopback. A rate then depends on the cost of all four, so that differences between transports come out smaller: the ratio \
          of CPU time beside it leaves the generator out.",
         "Their fastest row stopped at the network card (2.47 of 2.5 Gbit/s), so no claim here rests on it; the second source \
-         has four stacks without that limit.",
+         has four transports without that limit.",
         "Their streams went up, from the client's iperf to the server's; these go down, the way most bytes of a proxy go.",
         "Their figures are single runs without a spread; an interval of ours counts as agreeing if the published ratio lies \
          within 10 % of it, or within half of the published effect where that is less.",

@@ -256,6 +256,41 @@ impl Stack {
         Stack::named(name).map_or_else(|| name.to_owned(), |stack| stack.words())
     }
 
+    /// What seals the payload, in plain words: `TLS`, `VMess and TLS`, `VMess, no TLS`; `None` for a stack that sends it as it is.
+    pub(crate) fn sealed_by(&self) -> Option<String> {
+        let protocol = match self.protocol {
+            Protocol::Vmess(_) => Some("VMess"),
+            Protocol::Shadowsocks(_) | Protocol::Shadowsocks2022(_) => Some("Shadowsocks"),
+            _ => None,
+        };
+        match (protocol, self.tls) {
+            (Some(protocol), true) => Some(format!("{protocol} and TLS")),
+            (Some(protocol), false) => Some(format!("{protocol}, no TLS")),
+            (None, true) => Some("TLS".to_owned()),
+            (None, false) => None,
+        }
+    }
+
+    /// A name as it stands among others: where TLS is missing and the protocol seals, that is said behind it.
+    pub(crate) fn marked(name: &str) -> String {
+        match Stack::named(name)
+            .filter(|stack| !stack.tls)
+            .and_then(|stack| stack.sealed_by())
+        {
+            Some(sealed) => format!("{name} (sealed by {sealed})"),
+            None => name.to_owned(),
+        }
+    }
+
+    /// What stands behind the title of a table of the stack called `name`: `; sealed by TLS`. Empty without a wire.
+    pub(crate) fn seal_of(name: &str) -> String {
+        let stack = Stack::named(name).filter(Stack::has_wire);
+        stack.map_or_else(String::new, |stack| match stack.sealed_by() {
+            Some(sealed) => format!("; sealed by {sealed}"),
+            None => "; not sealed".to_owned(),
+        })
+    }
+
     /// The suite that seals the payload, innermost first; `None` for a stack that sends it as it is.
     pub const fn suite(&self) -> Option<Suite> {
         match (self.protocol, self.tls) {
@@ -335,5 +370,37 @@ impl Stack {
 impl fmt::Display for Stack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_seals_is_said_of_each() {
+        for (stack, sealed, marked) in [
+            (Stack::VLESS_TCP, "; not sealed", ""),
+            (Stack::VLESS_WS_TLS, "; sealed by TLS", ""),
+            (Stack::VMESS_NONE_TCP_TLS, "; sealed by TLS", ""),
+            (Stack::VMESS_AES_TCP_TLS, "; sealed by VMess and TLS", ""),
+            (
+                Stack::VMESS_AES_WS,
+                "; sealed by VMess, no TLS",
+                " (sealed by VMess, no TLS)",
+            ),
+            (
+                Stack::SS_2022_AES,
+                "; sealed by Shadowsocks, no TLS",
+                " (sealed by Shadowsocks, no TLS)",
+            ),
+            (Stack::DIRECT, "", ""),
+        ] {
+            assert_eq!(Stack::seal_of(stack.name()), sealed);
+            assert_eq!(Stack::marked(stack.name()), format!("{stack}{marked}"));
+        }
+        assert_eq!(Stack::marked("no such"), "no such");
+        let sealed = |stack: &Stack| stack.sealed_by().is_some();
+        assert!(Stack::ALL.iter().all(|stack| sealed(stack) == stack.authenticated()));
     }
 }

@@ -160,6 +160,12 @@ pub fn unpaired(to: &str, ours: &[f64], theirs: &[f64], better: Better, rules: R
     assemble(to, [estimate, low, high], 0.0, "range", None, verdict)
 }
 
+/// Who wins by a ratio whose whole interval or range lies beyond [`QUICK_MARGIN`]; nobody by another.
+pub(crate) fn far_apart(better: Better, ratio: &Ratio) -> Verdict {
+    let [low, high] = [&ratio.low, &ratio.high].map(|end| end.get().ln());
+    winner(better, low, high, QUICK_MARGIN).unwrap_or(Verdict::Unknown)
+}
+
 fn assemble(to: &str, logs: [f64; 3], level: f64, how: &str, mde: Option<f64>, verdict: Verdict) -> Ratio {
     let [estimate, low, high] = logs.map(|log| Num(log.exp()));
     let mde = Num(mde.unwrap_or(f64::NAN));

@@ -7,8 +7,8 @@ use crate::lens::{
     Calm, Family, Grade, Headline, Lens, OURS, Parameter, Part, Place, Plot, Scope, Shown, Standing, headline,
 };
 use crate::result::{Case, ResultRow};
-use crate::route::{Stack, WHAT_A_STACK_IS};
-use crate::workload::stacks::name;
+use crate::route::{Stack, WHAT_A_TRANSPORT_IS};
+use crate::workload::stacks::{encrypts, marked, name};
 
 const LOOPBACK: &str = "Loopback is not a network: there are no losses, no distance and packets of 64 KiB. This is the cost of \
                         the software for each byte. Sender, programs and receiver share the CPUs: trust CPU time before Gbit/s.";
@@ -57,7 +57,7 @@ pub(super) static LENS: Lens = Lens {
             (None, Some(_)) => LINKED,
             (None, None) => LOOPBACK,
         };
-        format!("{WHAT_A_STACK_IS} {of_path}")
+        format!("{WHAT_A_TRANSPORT_IS} {of_path}")
     },
     finding,
     beneath: true,
@@ -105,10 +105,11 @@ pub(super) fn kind(case: &Case) -> String {
     format!("{}{together}", count(streams, direction))
 }
 
-/// `VLESS over TLS (vless-tcp-tls), 1 download`.
+/// `VLESS over TLS (vless-tcp-tls), 1 download; sealed by TLS`.
 fn title(case: &Case) -> String {
     let stack = stack(case);
-    format!("{} ({stack}), {}", Stack::named_words(stack), kind(case))
+    let (words, sealed) = (Stack::named_words(stack), Stack::seal_of(stack));
+    format!("{words} ({stack}), {}{sealed}", kind(case))
 }
 
 /// One stream before several, down before up, stacks as they are listed.
@@ -169,10 +170,6 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
         "Through {words}, {OURS} keeps one CPU {} % busy for each Gbit/s{server}.",
         busy(row)
     );
-    let sealed = match row.case.text("suite") {
-        Some("none") | None => "not encrypted".to_owned(),
-        Some(suite) => format!("encrypted by {suite}"),
-    };
     let rate = scope
         .row(&row.case, OURS, RATE)
         .map_or(f64::NAN, |row| row.median.get());
@@ -183,15 +180,24 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
         sig3_or(row.median.get(), "?")
     );
     let over = |name: &str| format!("the bytes of {name} for the same CPU time");
-    let note = format!("{words}, {sealed}; measured with {}", kind(&row.case));
+    let note = format!("{words}{}", Stack::seal_of(stack(&row.case)));
+    let kind = kind(&row.case);
     let Some((choice, item)) = Choice::of(&stacks).zip(advised) else {
-        let note = format!("through {note}");
+        let note = format!("through {note}; measured with {kind}");
         let headline = Headline::new(answer, OURS, &note, "no other program took part").detail(detail);
         return Some(headline.between(run, row, over));
     };
+    let rivals = ours().filter(|other| encrypts(other) && self::kind(&other.case) == kind);
+    let rivals = count(rivals.count(), "transport");
+    let note = format!("{note}. Measured: {rivals} that encrypt, {kind} each, {OURS} at both ends");
+    let next = |name: &str| over(&format!("{name}, the next,"));
     let mut headline = Headline::new(answer, "", &note, "")
         .detail(detail)
-        .choice(run, &choice, name, over);
+        .choice(run, &choice, [name, marked], next);
+    headline.set = Stack::named(stack(&row.case)).map_or_else(String::new, |known| known.settings());
+    if headline.which != stack(&row.case) {
+        headline.set = format!("for {}: {}", stack(&row.case), headline.set);
+    }
     // Less sure than its figures where one that may not be ranked looks better.
     if Grade::read(&item.confidence) == Grade::Undecided && headline.sure != Some(Grade::Undecided) {
         headline.sure = Some(Grade::Undecided);
@@ -199,7 +205,10 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
     }
     let calm = Calm::of_rows(run, scope.rows.iter().copied().filter(|other| other.case == row.case));
     headline.programs = speed(row).map_or_else(String::new, |speed| {
-        let (lead, sure) = (times(speed.estimate), headline::grade(run, row).on(&calm).word());
+        let (lead, sure) = (
+            headline::size(run, row, &speed),
+            headline::grade(run, row).on(&calm).word(),
+        );
         format!(
             "{OURS} moves {lead} the bytes of {}, the best other program here, for the same CPU time ({sure}).",
             speed.to

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::metric::{self, Metric};
-use crate::lens::rank::rankable;
+use crate::lens::rank::{rankable, settle};
 use crate::measure::WarningCode;
 use crate::measure::cpu::Method;
 use crate::plan::Profile;
 use crate::result::{Case, Num, ResultRow, Window};
 use crate::run::{Cell, Outcome};
 use crate::stats::latency::Tail;
-use crate::stats::{Better, Rules, Summary, Verdict, confirm, flags, log_ratios, median, ratio, signed_rank_p};
+use crate::stats::{Better, Rules, Summary, confirm, flags, log_ratios, median, ratio, signed_rank_p};
 
 /// Figures of a window that are no metrics: a row of whose windows one has such a figure carries its name as a mark.
 const MARKS: [&str; 3] = ["overloaded", "generator-bound", "link-late"];
@@ -244,18 +244,15 @@ impl Table {
         let Some(reference) = self.reference(table, metric.better) else {
             return;
         };
-        let theirs = table[reference].numbers();
-        let sound = rankable(&table[reference]);
-        let name = table[reference].subject.clone();
+        let theirs = table[reference].clone();
+        let numbers = theirs.numbers();
         let rules = Rules {
             intervals: self.intervals,
             ..Rules::of(metric.name)
         };
         for (_, row) in table.iter_mut().enumerate().filter(|(i, _)| *i != reference) {
-            let mut found = ratio(&name, &row.numbers(), &theirs, metric.better, rules);
-            if !sound || !rankable(row) {
-                Verdict::Unknown.as_str().clone_into(&mut found.verdict);
-            }
+            let mut found = ratio(&theirs.subject, &row.numbers(), &numbers, metric.better, rules);
+            settle(&mut found, row, &theirs);
             row.ratio = Some(found);
         }
     }

@@ -26,11 +26,20 @@ pub(crate) fn name(row: &ResultRow) -> String {
     row.case.text("stack").unwrap_or_default().to_owned()
 }
 
+/// Whether it is of a proxy that encrypts what it carries.
+pub(crate) fn encrypts(row: &ResultRow) -> bool {
+    Stack::named(&name(row)).is_some_and(|stack| stack.is_proxy() && stack.authenticated())
+}
+
+/// The name of its stack as it stands among others, see [`Stack::marked`].
+pub(crate) fn marked(row: &ResultRow) -> String {
+    Stack::marked(&name(row))
+}
+
 impl Question {
     /// Whether a row is one of those that it is about.
     pub(crate) fn is_about(&self, row: &ResultRow) -> bool {
-        let sealed = |stack: Stack| stack.is_proxy() && stack.authenticated();
-        row.subject == OURS && row.metric == self.metric && Stack::named(&name(row)).is_some_and(sealed)
+        row.subject == OURS && row.metric == self.metric && encrypts(row)
     }
 
     /// The answer of the rows that it is about and of which `wanted` is true; `done` says what was done in them.
@@ -48,18 +57,20 @@ impl Question {
         let passed = PassedOver::of(rows, ranked[0], wanted, name);
         let figures: Vec<String> = ranked
             .iter()
-            .map(|row| format!("{} {}", name(row), (self.figure)(row.median.get())))
+            .map(|row| format!("{} {}", marked(row), (self.figure)(row.median.get())))
             .collect();
-        let [lead, over] = choice.gain(name, self.over);
+        let [lead, over] = choice.gain(marked, self.over);
+        let set = Stack::named(&name(ranked[0])).map_or_else(String::new, |stack| stack.settings());
         Some(Recommendation {
             scenario: self.scenario.to_owned(),
             choice: choice.names(name),
             reason: format!(
-                "{done}, {}, for transports that encrypt: {}. Gain: {lead}{}{over}.{}",
+                "{done}, {}, for transports that encrypt: {}. Gain: {lead}{}{over}.{} For {}, set {set}.",
                 self.what,
                 figures.join(", "),
                 gap(&lead),
                 passed.sentence(),
+                name(ranked[0]),
             ),
             because: places(rows, choice.rows()),
             confidence: passed.confidence(choice.grade().stored()).to_owned(),

@@ -42,8 +42,8 @@ fn run() -> RunResult {
 
 #[test]
 fn no_mean_is_taken_over_those_that_happen_to_be_calm() {
-    let wanted = "sealway against the best peer: 1 of 4 cases may be ranked, so no mean is given. Cheaper in 1, dearer in 0, \
-                  the same in 0, not decided in 3.";
+    let wanted = "sealway against the best peer: 1 of 4 cases may be ranked, so no mean is given. Cheaper in 1, dearer in 2, \
+                  the same in 0, not decided in 1.";
     let page = crate::page_of(&run());
     assert!(page.contains(wanted), "{page}");
     let text = crate::text_of(&run());
@@ -53,14 +53,18 @@ fn no_mean_is_taken_over_those_that_happen_to_be_calm() {
 }
 
 #[test]
-fn a_row_that_may_not_be_ranked_has_no_verdict_anywhere() {
+fn a_row_that_is_too_noisy_to_be_ranked_has_a_verdict_only_from_far() {
     let text = crate::text_of(&run());
-    let marks: usize = ["1.70-", "1.50-", "1.05-"]
-        .iter()
-        .map(|ratio| text.matches(ratio).count())
-        .sum();
-    assert_eq!(marks, 0, "{text}");
-    let page = crate::page_of(&run());
-    assert_eq!(page.matches("<td>slower</td>").count(), 0);
-    assert!(page.matches("<td>faster</td>").count() > 0);
+    for ratio in ["0.588-", "0.667-", "0.952?"] {
+        assert!(text.contains(ratio), "{ratio}:\n{text}");
+    }
+    assert!(!text.contains("0.952-"), "{text}");
+    // Other marks leave none, whatever the file says.
+    let mut run = run();
+    for row in run.results.iter_mut().filter(|row| row.subject == "xray") {
+        row.flags.push("unauthenticated".to_owned());
+    }
+    let page = crate::page_of(&run);
+    let verdicts = ["slower", "faster"].map(|word| page.matches(&format!("<td>{word}</td>")).count());
+    assert_eq!(verdicts, [0, 0]);
 }

@@ -1,5 +1,5 @@
 //! What the reports make of streams through proxies.
-use sealway_lab::result::RunResult;
+use sealway_lab::result::{ResultRow, RunResult};
 use serde_json::{Value, json};
 
 /// A row with nine equal rounds; `ratio` is to xray.
@@ -62,7 +62,7 @@ fn the_first_screen_names_an_emulated_link() {
     .unwrap();
     crate::json::check(&crate::json::validator(), &run);
     let text = crate::text_of(&run);
-    let (head, rest) = text.split_once("\n\nA stack is").unwrap();
+    let (head, rest) = text.split_once("\n\nA transport is").unwrap();
     let words = head.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         words.contains(
@@ -181,4 +181,88 @@ fn a_page_leads_with_the_workload_that_has_an_answer() {
     run.results.retain(|row| row.workload == "primitives");
     let page = crate::page_of(&run);
     assert!(page.contains(nothing) && page.contains("Ciphers on this machine"));
+}
+
+/// A report on the terminal in one line.
+fn flat(run: &RunResult) -> String {
+    crate::text_of(run).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_pair_says_who_is_its_client_whichever_end_is_ours() {
+    let mut run = sample();
+    let pairs = ["xray+sealway", "sealway+xray"];
+    for pair in pairs {
+        let row = row(pair, ("vless-tcp", "none"), "cpu_per_gb", 1.6, Some((0.8, "faster")));
+        run.results.push(serde_json::from_value(row).unwrap());
+    }
+    let text = flat(&run);
+    assert!(
+        text.contains("other proxy programs (xray; as client+server: xray+sealway, sealway+xray)"),
+        "{text}"
+    );
+    for pair in pairs {
+        assert!(
+            text.contains(&format!("{pair} moves 1.25x the bytes of the best peer")),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn the_first_screen_says_what_to_set_and_what_seals() {
+    let mut run = sample();
+    let first = run.results.len() - 1;
+    let vmess = row(
+        "sealway",
+        ("vmess-aes-128-gcm-ws", "aes-128-gcm"),
+        "cpu_per_gb",
+        0.9,
+        None,
+    );
+    run.results.push(serde_json::from_value(vmess).unwrap());
+    let tls = |row: &ResultRow| {
+        row.subject == "sealway" && row.metric == "cpu_per_gb" && row.case.text("stack") == Some("vless-tcp-tls")
+    };
+    let tls = run.results.iter().position(tls).unwrap();
+    run.recommendation[0].because = vec![tls, first + 1];
+    let text = flat(&run);
+    for words in [
+        "Use vless-tcp-tls or vmess-aes-128-gcm-ws: VLESS over TLS; sealed by TLS. Measured: 2 transports that encrypt, 1 download each, \
+         sealway at both ends",
+        r#"Set for vless-tcp-tls: "protocol": "vless", "network": "tcp", "security": "tls""#,
+        "Gain tie: vless-tcp-tls and vmess-aes-128-gcm-ws (sealed by VMess, no TLS) (1.00x)",
+        "How sure tie: 1.00x to 1.00x",
+        "VMess (aes-128-gcm) over WebSocket (vmess-aes-128-gcm-ws), 1 download; sealed by VMess, no TLS",
+    ] {
+        assert!(text.contains(words), "lacks {words}:\n{text}");
+    }
+    let page = crate::page_of(&run);
+    assert!(
+        page.contains("Set: for vless-tcp-tls: &quot;protocol&quot;")
+            || page.contains("Set: for vless-tcp-tls: \"protocol\"")
+    );
+    // The other costs twice as much.
+    let last = &mut run.results[first + 1];
+    last.values.iter_mut().for_each(|value| value.0 *= 2.0);
+    last.median.0 *= 2.0;
+    let text = flat(&run);
+    assert!(
+        text.contains(
+            "Gain 2.00x the bytes of vmess-aes-128-gcm-ws (sealed by VMess, no TLS), the next, for the same CPU time"
+        ),
+        "{text}"
+    );
+    assert!(
+        text.contains("Programs sealway moves 2.22x the bytes of xray, the best other program here"),
+        "{text}"
+    );
+    // What another program costs is too noisy to say how far ours is ahead.
+    let noisy = run.results.iter_mut().filter(|row| row.subject == "xray");
+    noisy.for_each(|row| row.flags.push("unusable".to_owned()));
+    let text = flat(&run);
+    assert!(
+        text.contains("Programs sealway moves more than 2.18x the bytes of xray, the best other program here, for the same CPU time (likely)."),
+        "{text}"
+    );
 }

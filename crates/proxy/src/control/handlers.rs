@@ -49,6 +49,13 @@ impl Control {
     /// # Errors
     /// [`Refusal::TagTaken`], and [`Refusal::Unusable`] for settings that are wrong.
     pub async fn add_outbound(&self, outbound: Outbound) -> Result<(), Refusal> {
+        // Of those in a configuration its reader tells.
+        if let Some(protocol) = outbound.in_the_clear() {
+            tracing::warn!(
+                "outbound {}: {protocol} without TLS sends everything in the clear",
+                outbound.tag
+            );
+        }
         let add = |plan: &mut Plan| {
             let mut tags = plan.outbounds.iter().map(|one| one.tag.as_str());
             let services = plan.rest.services.iter().map(|one| one.tag.as_str());

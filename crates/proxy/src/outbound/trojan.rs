@@ -5,25 +5,17 @@ use sealway_v2ray::trojan::Request;
 
 use super::{Caller, Dialer, Far, Protocol};
 use crate::error::{Error, Pending};
-use crate::policy::is_private;
 use crate::settings::TrojanOut;
 use crate::stream::Stream;
 use crate::udp::{Addressed, PacketEnd};
 
 /// A Trojan server.
 pub(super) struct Trojan {
-    settings: TrojanOut,
-    dialer: Dialer,
+    pub(super) settings: TrojanOut,
+    pub(super) dialer: Dialer,
 }
 
 impl Trojan {
-    pub(super) fn new(place: &str, settings: TrojanOut, dialer: Dialer) -> Self {
-        if !dialer.connector.line.has_tls() && settings.server.0.ip().is_none_or(|ip| !is_private(ip)) {
-            tracing::warn!("{place}: Trojan without TLS sends everything in the clear");
-        }
-        Trojan { settings, dialer }
-    }
-
     async fn stream(&self, to: &Destination, caller: &Caller) -> Result<Stream, Error> {
         let request = Request {
             key: self.settings.key.clone(),

@@ -15,7 +15,6 @@ use super::{Caller, Dialer, Far, Protocol, REACH};
 use crate::error::{Error, Pending};
 use crate::layer::{Open, Opened};
 use crate::mux::Xudp;
-use crate::policy::is_private;
 use crate::roads::inherit;
 use crate::settings::{MuxOut, VlessOut};
 use crate::stream::Stream;
@@ -59,10 +58,7 @@ impl Begins {
 const ALONE: [u16; 2] = [53, 443];
 
 impl Vless {
-    pub(super) fn new(place: &str, settings: VlessOut, dialer: Dialer, mux: &MuxOut) -> Result<Self, Error> {
-        if !dialer.connector.line.has_tls() && settings.server.0.ip().is_none_or(|ip| !is_private(ip)) {
-            tracing::warn!("{place}: VLESS without TLS sends everything in the clear");
-        }
+    pub(super) fn new(settings: VlessOut, dialer: Dialer, mux: &MuxOut) -> Result<Self, Error> {
         let dialer = Arc::new(dialer);
         let by_xudp = mux.full_cone || settings.vision.is_some();
         let ready = settings.vision.map(|vision| vision.ready).filter(|&ready| ready > 0);

@@ -70,6 +70,33 @@ fn one_fault_is_told_once() {
 }
 
 #[test]
+fn an_outbound_that_encrypts_nothing_is_told_once() {
+    let folder = private_folder();
+    let server = r#""address": "192.0.2.7", "port": 443"#;
+    let user = r#""id": "b831381d-6324-4d53-ad4f-8cda48b30811", "encryption": "none""#;
+    for (protocol, settings) in [
+        (
+            "vless",
+            format!(r#""vnext": [{{ {server}, "users": [{{ {user} }}] }}]"#),
+        ),
+        ("trojan", format!(r#""servers": [{{ {server}, "password": "p" }}]"#)),
+    ] {
+        let text = format!(
+            r#"{{"inbounds": [{{ "listen": "127.0.0.1", "port": 1080, "protocol": "socks" }}],
+"outbounds": [{{ "protocol": "{protocol}", "settings": {{ {settings} }} }}]}}"#
+        );
+        let ran = run_file(&write(folder.path(), &text), &["-test"]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let told = ran.stderr.lines().filter(|line| !line.starts_with("  hint: "));
+        let told: Vec<&str> = told.collect();
+        assert!(
+            told.len() == 1 && told[0].contains("does not encrypt, and there is no TLS"),
+            "{ran:?}"
+        );
+    }
+}
+
+#[test]
 fn a_proxy_that_anyone_can_use_is_told() {
     let folder = private_folder();
     let text = format!(

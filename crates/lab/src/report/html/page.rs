@@ -85,7 +85,7 @@ fn top(report: &Report<'_>, sections: &[Section<'_>]) -> Markup {
         view.standings().into_iter().find(|sum| sum.subject() == ours)
     });
     let mut lede = vec![headline.programs.clone(), headline.detail.clone()];
-    lede.extend(ours.map(|sum| sum.sentence()));
+    lede.extend(ours.map(|sum| format!("Over all cases: {}", sum.sentence())));
     lede.retain(|text| !text.is_empty());
     let (cpu, mut rest) = machine(&run.machine);
     if let Some(responder) = &run.responder {
@@ -103,12 +103,18 @@ fn top(report: &Report<'_>, sections: &[Section<'_>]) -> Markup {
         ("How sure", headline.sure(), &headline.sure_note),
         ("On what machine", cpu, &rest),
     ];
+    let notes = before_you_read_on(&notes(run, &headline), headline.sure.is_some());
+    // Where the answer is worth little, that is read before it.
+    let (before, behind) = match headline.sure {
+        Some(Grade::Uncertain) => (Some(notes), None),
+        _ => (None, Some(notes)),
+    };
     html! {
         header {
             div.bar {
                 p.mark { span aria-hidden="true" {} "Sealway lab" }
                 nav aria-label="Sections" {
-                    @for (id, title) in links.chain([("trust-section", "Trust")]).filter(|(_, title)| !title.is_empty()) {
+                    @for (id, title) in links.chain([("trust-section", "Can I trust it?")]).filter(|(_, title)| !title.is_empty()) {
                         a href={ "#" (id) } { (title) }
                     }
                 }
@@ -119,6 +125,7 @@ fn top(report: &Report<'_>, sections: &[Section<'_>]) -> Markup {
                 @if !date.is_empty() { " \u{b7} " (Text(date)) }
             }
             @if let Some(view) = leads { p.reading { (Text(&report.measured(view))) } }
+            @if let Some(notes) = before { (notes) }
             h1 { (Text(&headline.answer)) }
             dl.tiles {
                 @for (name, value, note) in tiles {
@@ -128,7 +135,8 @@ fn top(report: &Report<'_>, sections: &[Section<'_>]) -> Markup {
                     }
                 }
             }
-            (before_you_read_on(&notes(run, &headline), headline.sure.is_some()))
+            @if !headline.set.is_empty() { p.lede { "Set: " (Prose(&headline.set)) } }
+            @if let Some(notes) = behind { (notes) }
             @if let Some(link) = &run.link { p.lede { "Over an emulated link: " (Text(&link.line())) "." } }
             @for also in report.also() { p.lede { (Text(&also)) } }
             @if !lede.is_empty() { p.lede { (Text(&lede.join(" "))) } }
@@ -154,7 +162,7 @@ fn before_you_read_on(notes: &Notes, graded: bool) -> Markup {
         @if graded || !rest.is_empty() { p.reading {
             @if graded { "How sure: " (SCALE) ". " }
             @if verdict.is_some() {
-                a href="#about-run" { "Details and further notes" } " stand below."
+                a href="#about-run" { "Details and further notes" } " are below."
             } @else if !rest.is_empty() {
                 a href="#about-run" { (format::count(rest.len(), "further note")) } ", which "
                 (if rest.len() == 1 { "does" } else { "do" }) " not change the answer."
@@ -192,6 +200,7 @@ fn sign(grade: Grade) -> char {
     match grade {
         Grade::Clear => '\u{25cf}',
         Grade::Likely => '\u{25d0}',
+        Grade::Uncertain => '\u{25cb}',
         Grade::Tie => '=',
         Grade::Undecided => '?',
     }

@@ -77,7 +77,7 @@ fn verification(rows: &[ResultRow]) -> String {
         (
             open,
             "Of these, ",
-            "the stack has nothing that would notice a change on the wire",
+            "the transport has nothing that would notice a change on the wire",
         ),
         (own, "", "the peer counted for itself, nothing was compared"),
         (rest, "", "no verification is recorded; do not rely on them"),

@@ -120,7 +120,7 @@ fn rates(outcome: &mut Outcome, cell: usize, of: impl Fn(u32) -> u64) {
 }
 
 #[test]
-fn who_may_not_be_ranked_neither_wins_nor_is_the_reference() {
+fn who_may_not_be_ranked_is_no_reference_and_wins_only_from_far() {
     let scheme = || {
         let reference = Reference::Best(&["steady", "wild"]);
         Scheme::new("requests", String::new(), |_| &METRICS[..1], reference)
@@ -136,7 +136,8 @@ fn who_may_not_be_ranked_neither_wins_nor_is_the_reference() {
     assert_eq!(ratio("sealway").to.as_str(), "steady");
     assert_eq!(ratio("sealway").verdict.as_str(), "faster");
     assert_eq!(ratio("wild").to.as_str(), "steady");
-    assert_eq!(ratio("wild").verdict.as_str(), "unknown");
+    // Slowest and fastest round alike are far ahead: noise says nothing against that.
+    assert_eq!(ratio("wild").verdict.as_str(), "faster");
 
     // One that the user brought along is a peer as well.
     let brought = Scheme {
