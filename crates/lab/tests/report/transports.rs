@@ -63,7 +63,7 @@ fn the_first_screen_names_an_emulated_link() {
     crate::json::check(&crate::json::validator(), &run);
     let text = crate::text_of(&run);
     let (head, rest) = text.split_once("\n\nA transport is").unwrap();
-    let words = head.split_whitespace().collect::<Vec<_>>().join(" ");
+    let [words, rest] = [head, rest].map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
     assert!(
         words.contains(
             "Link emulated: asked 100 Mbit/s, 40 ms there and back, 0.1 % of packets lost; measured 98.7 Mbit/s, 40.6 ms; one \
