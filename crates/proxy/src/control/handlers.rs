@@ -5,7 +5,20 @@ use std::sync::Arc;
 use super::{Control, Refusal};
 use crate::engine::How;
 use crate::engine::plan::Plan;
-use crate::settings::{Inbound, Outbound};
+use crate::policy::is_private;
+use crate::settings::{Inbound, Outbound, OutboundProtocol};
+
+/// The protocol of an outbound, where neither it nor what carries it encrypts on the way to a server that is not near.
+fn in_the_clear(outbound: &Outbound) -> Option<&'static str> {
+    let (name, (server, _)) = match &outbound.protocol {
+        OutboundProtocol::Trojan(trojan) => ("Trojan", &trojan.server),
+        OutboundProtocol::Vless(vless) => ("VLESS", &vless.server),
+        _ => return None,
+    };
+    let sealed = outbound.transport.tls.is_some() || outbound.transport.reality.is_some();
+    let near = server.ip().is_some_and(is_private);
+    (!sealed && !near).then_some(name)
+}
 
 impl Control {
     /// Adds an inbound, and listens for it.
@@ -50,7 +63,7 @@ impl Control {
     /// [`Refusal::TagTaken`], and [`Refusal::Unusable`] for settings that are wrong.
     pub async fn add_outbound(&self, outbound: Outbound) -> Result<(), Refusal> {
         // Of those in a configuration its reader tells.
-        if let Some(protocol) = outbound.in_the_clear() {
+        if let Some(protocol) = in_the_clear(&outbound) {
             tracing::warn!(
                 "outbound {}: {protocol} without TLS sends everything in the clear",
                 outbound.tag

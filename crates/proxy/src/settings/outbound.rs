@@ -7,8 +7,6 @@ use sealway_v2ray::trojan::Key;
 use sealway_v2ray::vless::vision::Seed;
 use sealway_v2ray::{Address, Network, UserId};
 
-use crate::policy::is_private;
-
 use super::{
     Account, ClientTransport, DnsRule, DomainStrategy, Fragment, Noise, NonIpQuery, SendThrough, VmessSecurity,
 };
@@ -26,20 +24,6 @@ pub struct Outbound {
     pub send_through: Option<SendThrough>,
     /// Many connections in one.
     pub mux: MuxOut,
-}
-
-impl Outbound {
-    /// The protocol, where neither it nor what carries it encrypts on the way to a server that is not near.
-    pub(crate) fn in_the_clear(&self) -> Option<&'static str> {
-        let (name, (server, _)) = match &self.protocol {
-            OutboundProtocol::Trojan(trojan) => ("Trojan", &trojan.server),
-            OutboundProtocol::Vless(vless) => ("VLESS", &vless.server),
-            _ => return None,
-        };
-        let sealed = self.transport.tls.is_some() || self.transport.reality.is_some();
-        let near = server.ip().is_some_and(is_private);
-        (!sealed && !near).then_some(name)
-    }
 }
 
 /// Many connections in one, as the client.
