@@ -2,9 +2,10 @@
 //!
 //! Two files are two days on a machine that may have changed between them, so absolute figures prove little. Each
 //! figure is therefore divided by that of a *control*, a peer of the same version measured in the same rounds, and the
-//! verdict rests on the change of this ratio. Where two runs of one machine share no peer, the speed of the processor (the canary of
-//! each round) is the control. Memory on one machine needs none. Rows are joined on workload definition, case, subject and metric;
-//! whatever has no partner is listed, never dropped. What is only shown ([`crate::stats::is_judged`]) is left out.
+//! verdict rests on the change of this ratio. Where two runs of one machine share no peer, the speed of the processor (the
+//! canary of each round) is the control; where the control is a program, that speed has to say as well that a figure changed, for
+//! programs change by themselves, too. Memory on one machine needs neither. Rows are joined on workload definition, case, subject and
+//! metric; whatever has no partner is listed, never dropped. What is only shown ([`crate::stats::is_judged`]) is left out.
 
 pub(crate) mod canary;
 mod error;

@@ -1,7 +1,7 @@
 //! The change of each figure against the control, and the verdict on it.
 
 use super::canary;
-use super::join::{Pair, link, rebuilt, version};
+use super::join::{Pair, absolutes, link, rebuilt, version};
 use super::{Change, ControlRow, Key, Options, Row, Side, Unmatched};
 use crate::result::{Num, ResultRow};
 use crate::stats::{
@@ -229,7 +229,37 @@ fn row(
         add(&mut row.note, "too few rounds to see changes under 20 %");
     }
     row.verdict = decide(better.goodness(after.log - before.log), both, row.threshold);
+    let own = changed_itself(pair, key, row.control.as_deref(), [old, new]).map(|log| better.goodness(log));
+    let limit = row.threshold.ln_1p();
+    let of_control = match row.verdict {
+        Verdict::Slower => own.is_some_and(|own| own >= -limit),
+        Verdict::Faster => own.is_some_and(|own| own <= limit),
+        _ => false,
+    };
+    if of_control {
+        let note = format!(
+            "{} only against the control, which changed itself",
+            row.verdict.as_str()
+        );
+        add(&mut row.note, &note);
+        row.verdict = Verdict::Unknown;
+    }
     row
+}
+
+/// The change of a figure at the speed that the processor had, as a logarithm; `None` where that is not known of one machine, and where
+/// the control is a library, which a busy machine slows down as it does ours. A program that collects garbage suffers more.
+fn changed_itself(pair: &Pair<'_>, key: &Key, control: Option<&str>, rows: [&ResultRow; 2]) -> Option<f64> {
+    let is_program = pair.old_run.subject(control?)?.kind == "program";
+    if !is_program || !absolutes(pair.old_run, pair.new_run) {
+        return None;
+    }
+    let at_speed = |run, row: &ResultRow| {
+        let rounds = canary::control(run, key, row)?;
+        let median = crate::stats::median(&rounds)?;
+        Some(standing(row, &Control { rounds, median })?.log)
+    };
+    Some(at_speed(pair.new_run, rows[1])? - at_speed(pair.old_run, rows[0])?)
 }
 
 /// A peer of another version or build explains its own change; that ours differs is why the runs are compared.

@@ -96,6 +96,9 @@ fn proxied(id: &str, ours: f64, xray: f64) -> RunResult {
     for name in subjects.chain(rows).filter(|name| *name == "ring") {
         *name = "xray".into();
     }
+    for subject in run.subjects.iter_mut().filter(|subject| subject.name == "xray") {
+        subject.kind = "program".into();
+    }
     run
 }
 
@@ -114,6 +117,49 @@ fn a_program_is_the_control_where_no_library_took_part() {
     // The machine is slower, not the build.
     let found = compared(&old, &proxied("b", 88.0, 80.0));
     assert_eq!(answers_by(&found), [(Verdict::Same, Some("xray")); 6]);
+}
+
+#[test]
+fn a_change_of_the_control_is_none_of_ours() {
+    let at = |id: &str, ours: f64, xray: f64, canary: f64| {
+        let (mut run, mut alone) = (proxied(id, ours, xray), proxied(id, ours, xray));
+        with_canary(&mut alone, canary);
+        run.windows = alone.windows;
+        run
+    };
+    let old = at("a", 110.0, 100.0, 0.005);
+    for (xray, word) in [(125.0, "slower"), (80.0, "faster")] {
+        let found = compared(&old, &at("b", 110.0, xray, 0.005));
+        assert_eq!(answers_by(&found), [(Verdict::Unknown, Some("xray")); 6]);
+        let note = format!("{word} only against the control, which changed itself");
+        assert!(found.rows.iter().all(|row| row.note == note), "{:?}", found.rows);
+    }
+    // Both changed, or ours alone, also on a machine that has become slower.
+    for (ours, xray, canary) in [(99.0, 110.0, 0.005), (99.0, 100.0, 0.005), (88.0, 90.0, 0.0055)] {
+        let found = compared(&old, &at("b", ours, xray, canary));
+        assert_eq!(
+            answers_by(&found),
+            [(Verdict::Slower, Some("xray")); 6],
+            "{ours} {xray}"
+        );
+    }
+    // A library is slowed down as ours is.
+    let mut library = at("b", 110.0, 125.0, 0.005);
+    let mut before = old.clone();
+    for subject in before.subjects.iter_mut().chain(&mut library.subjects) {
+        subject.kind = "in-process".into();
+    }
+    assert_eq!(
+        answers_by(&compared(&before, &library)),
+        [(Verdict::Slower, Some("xray")); 6]
+    );
+    // Elsewhere the speed of the processor is another one: the control is all there is.
+    let mut elsewhere = at("b", 110.0, 125.0, 0.005);
+    elsewhere.machine.key = "m2".into();
+    assert_eq!(
+        answers_by(&compared(&old, &elsewhere)),
+        [(Verdict::Slower, Some("xray")); 6]
+    );
 }
 
 #[test]
