@@ -72,7 +72,7 @@ fn one_fault_is_told_once() {
 #[test]
 fn an_outbound_that_encrypts_nothing_is_told_once() {
     let folder = private_folder();
-    let server = r#""address": "192.0.2.7", "port": 443"#;
+    let server = r#""address": "a.example", "port": 443"#;
     let user = r#""id": "b831381d-6324-4d53-ad4f-8cda48b30811", "encryption": "none""#;
     for (protocol, settings) in [
         (
