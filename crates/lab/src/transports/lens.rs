@@ -196,7 +196,7 @@ fn headline(scope: &Scope<'_>) -> Option<Headline> {
         .choice(run, &choice, [name, marked], next);
     headline.set = Stack::named(stack(&row.case)).map_or_else(String::new, |known| known.settings());
     if headline.which != stack(&row.case) {
-        headline.set = format!("for {}: {}", stack(&row.case), headline.set);
+        headline.set = format!("{}: {}", stack(&row.case), headline.set);
     }
     // Less sure than its figures where one that may not be ranked looks better.
     if Grade::read(&item.confidence) == Grade::Undecided && headline.sure != Some(Grade::Undecided) {

@@ -86,7 +86,7 @@ fn a_case_is_a_table_of_subjects() {
     assert!(line(&text, closed, "xray").contains(">2s"));
     assert!(line(&text, "80 % of what the slowest can do", "xray").contains("900000>"));
     assert!(text.contains("overloaded:"));
-    let idle = "Idle connections, memory of each: VLESS over TLS (vless-tcp-tls), 64 connections";
+    let idle = "Idle connections, memory of each: VLESS over TLS (vless-tcp-tls), 64";
     assert!(line(&text, idle, "sealway").contains("11.0"));
     assert!(text.contains("loopback"));
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");

@@ -230,7 +230,7 @@ fn the_first_screen_says_what_to_set_and_what_seals() {
     for words in [
         "Use vless-tcp-tls or vmess-aes-128-gcm-ws: VLESS over TLS; sealed by TLS. Measured: 2 transports that encrypt, 1 download each, \
          sealway at both ends",
-        r#"Set for vless-tcp-tls: "protocol": "vless", "network": "tcp", "security": "tls""#,
+        r#"Set vless-tcp-tls: "protocol": "vless", "network": "tcp", "security": "tls""#,
         "Gain tie: vless-tcp-tls and vmess-aes-128-gcm-ws (sealed by VMess, no TLS) (1.00x)",
         "How sure tie: 1.00x to 1.00x",
         "VMess (aes-128-gcm) over WebSocket (vmess-aes-128-gcm-ws), 1 download; sealed by VMess, no TLS",
@@ -239,8 +239,7 @@ fn the_first_screen_says_what_to_set_and_what_seals() {
     }
     let page = crate::page_of(&run);
     assert!(
-        page.contains("Set: for vless-tcp-tls: &quot;protocol&quot;")
-            || page.contains("Set: for vless-tcp-tls: \"protocol\"")
+        page.contains("Set: vless-tcp-tls: &quot;protocol&quot;") || page.contains("Set: vless-tcp-tls: \"protocol\"")
     );
     // The other costs twice as much.
     let last = &mut run.results[first + 1];
