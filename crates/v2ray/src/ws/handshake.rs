@@ -163,10 +163,10 @@ pub(crate) fn check_target<'a>(
     let Some(rest) = rest else {
         return problem("the path is not ours");
     };
-    if let Some(host) = &server.host {
-        if !same_host(head.headers.get("host").unwrap_or_default(), host) {
-            return problem("the host is not ours");
-        }
+    if let Some(host) = &server.host
+        && !same_host(head.headers.get("host").unwrap_or_default(), host)
+    {
+        return problem("the host is not ours");
     }
     Ok((!rest.is_empty()).then_some(rest))
 }
