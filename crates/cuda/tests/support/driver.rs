@@ -18,7 +18,8 @@ const CONTROL: &str = "SEALWAY_STAND_IN";
 /// What the stand-in is made of, for a name that is another when they change.
 const SOURCES: [&str; 6] = ["driver.cpp", "context.h", "launch.h", "memory.h", "state.h", "work.h"];
 
-const FLAGS: [&str; 7] = ["-std=c++17", "-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror"];
+/// No warning is an error: what another compiler dislikes is no failed test.
+const FLAGS: [&str; 6] = ["-std=c++17", "-O2", "-fPIC", "-shared", "-Wall", "-Wextra"];
 
 /// Tells the stand-in what to be.
 pub struct StandIn {

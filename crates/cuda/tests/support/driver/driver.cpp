@@ -27,7 +27,7 @@ int copy(const char* name, u64 on_device, u64 on_host, size_t bytes, void* strea
     if (!to_device && pinned.uses.empty()) {
         for (size_t i = 0; i < bytes; i += PATTERN) std::memcpy(pinned.bytes + host_at + i, pattern(), std::min(PATTERN, bytes - i));
     }
-    const Work& work = put(queue, [=, &device, &pinned](const Work& done) {
+    Work& work = put(queue, [=, &device, &pinned](const Work& done) {
         device.touch(name, done.clock, Access{done.queue, done.piece, device_at, device_at + bytes, to_device});
         pinned.touch(name, done.clock, Access{done.queue, done.piece, host_at, host_at + bytes, !to_device});
         if (to_device) std::memcpy(device.bytes + device_at, pinned.bytes + host_at, bytes);
@@ -357,7 +357,7 @@ int cuMemsetD8Async(u64 at, unsigned char value, size_t bytes, void* stream) {
         DeviceBlock& block = find(device_blocks, current, at, bytes, "cuMemsetD8Async");
         if (bytes == 0) wrong("cuMemsetD8Async: nothing");
         const size_t start = at - block.at;
-        const Work& work = put(queue, [=, &block](const Work& done) {
+        Work& work = put(queue, [=, &block](const Work& done) {
             block.touch("cuMemsetD8Async", done.clock, Access{done.queue, done.piece, start, start + bytes, true});
             std::memset(block.bytes + start, value, bytes);
         });
