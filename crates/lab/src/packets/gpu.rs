@@ -73,11 +73,16 @@ const VERSION: u32 = 2;
 /// Bytes of a copy of the mode `link`.
 const LINK_BYTES: usize = 4 << 20;
 
-/// What is spent besides warm-up and windows: opening the device, bringing packets there, comparing.
-const OVERHEAD: Overhead = Overhead {
-    per_cell: Duration::from_millis(100),
-    per_window: Duration::from_millis(400),
-};
+/// What is spent besides warm-up and windows: opening the device, making packets, bringing them there, comparing. Cases of millions of
+/// packets take seconds for that, so it is the mean of the cases that are to be.
+fn overhead(specs: &[Spec]) -> Overhead {
+    let packets = specs.iter().map(Spec::count).sum::<usize>() / specs.len().max(1);
+    let mean = Duration::from_micros(packets as u64);
+    Overhead {
+        per_cell: Duration::from_millis(100) + mean / 2,
+        per_window: Duration::from_millis(400) + mean,
+    }
+}
 
 const PINNED_METRICS: [Metric; 6] = [
     RATE,
@@ -347,13 +352,14 @@ pub(super) fn prepare(request: &Request, open: &Open) -> Result<Prepared, LabErr
         return Err(LabError::Plan(PlanError::NoCells));
     }
     let (gpus, threads) = (Gpus::find(Arc::clone(open))?, run::cpus() as usize);
-    let cells = cells(&chosen(request), &gpus, threads);
+    let specs = chosen(request);
+    let cells = cells(&specs, &gpus, threads);
     let def = workload::hash(&format!(
         "{NAME} gpu {VERSION} link={LINK_BYTES} {}",
         definition::hash(request.profile)
     ));
     Ok(Prepared {
-        plan: fit(request.profile, &cells, OVERHEAD, request.limit(), 1.0)?,
+        plan: fit(request.profile, &cells, overhead(&specs), request.limit(), 1.0)?,
         subjects: subjects(&gpus, threads),
         cells,
         scheme: Scheme {
