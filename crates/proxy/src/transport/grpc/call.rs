@@ -51,7 +51,8 @@ impl Messages {
             }
             let chunk = ready!(self.body.poll_chunk(cx))?;
             if chunk.is_empty() {
-                return Poll::Ready(match self.decoder.is_between() {
+                // Once it is answered, a client may take back what it has not sent, amid a message as well.
+                return Poll::Ready(match self.decoder.is_between() || self.body.is_answered() {
                     true => Ok(0),
                     false => Err(self.body.fail(broken("a gRPC message ends early"))),
                 });

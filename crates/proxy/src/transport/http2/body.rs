@@ -119,7 +119,13 @@ impl Body {
         error
     }
 
+    /// Whether we are the server, and have said the end of the answer.
+    pub(crate) fn is_answered(&self) -> bool {
+        !self.asks && matches!(self.to, To::Done)
+    }
+
     fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let answered = self.is_answered();
         while self.chunk.is_empty() {
             match &mut self.from {
                 From::Asked(future, head) => {
@@ -133,7 +139,7 @@ impl Body {
                 From::Open(body) => match ready!(body.poll_data(cx)) {
                     Some(Ok(chunk)) => self.chunk = chunk,
                     // Many clients take the exchange for over once it is answered, and take back what they have not sent.
-                    Some(Err(error)) if error.is_reset() && !self.asks && matches!(self.to, To::Done) => self.finish(),
+                    Some(Err(error)) if answered && error.is_reset() => self.finish(),
                     Some(Err(error)) => return Poll::Ready(Err(io_error(error))),
                     None => {
                         if let Some(check) = self.check

@@ -87,6 +87,7 @@ async fn a_client_that_takes_back_what_is_answered_has_ended() {
         if answered {
             poll_fn(|cx| body.poll_shutdown(cx)).await.unwrap();
         }
+        assert_eq!(body.is_answered(), answered);
         to.send_reset(Reason::CANCEL);
         for _ in 0..2 {
             let read = timeout(Duration::from_secs(5), poll_fn(|cx| body.poll_read(cx, &mut buffer)));
