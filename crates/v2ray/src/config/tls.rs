@@ -81,7 +81,7 @@ object! {
         /// The name the server must prove to have. Empty: the address dialled.
         server_name: At<String> = "serverName", default "\"\"";
         /// Application protocols to offer or accept, best first. Empty: h2 and http/1.1; over ws and httpupgrade
-        /// http/1.1. Over grpc and http h2 is always one of them.
+        /// http/1.1; over grpc and http h2, which is one of them there in any case.
         alpn: Texts = "alpn";
         /// The lowest version to speak. TLS 1.0 and 1.1 are never spoken.
         min_version: Option<At<TlsVersion>> = "minVersion";
