@@ -140,23 +140,29 @@ pub(super) fn cells(profile: Profile, specs: &[Spec], gpus: &Gpus, costs: Costs)
 /// first, and the last time counts.
 fn measured(engine: &mut Engine, backend: Backend, waking: Duration) -> Result<Costs, MeasureError> {
     let begin = Instant::now();
+    last_of(waking, || Costs::measure(engine, backend, &mut || begin.elapsed()))
+}
+
+/// Does something again and again for so long, and once in any case; what the last time gave.
+fn last_of<T, E>(time: Duration, mut once: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+    let begin = Instant::now();
     loop {
-        let costs = Costs::measure(engine, backend, &mut || begin.elapsed())?;
-        if begin.elapsed() >= waking {
-            return Ok(costs);
+        let last = once()?;
+        if begin.elapsed() >= time {
+            return Ok(last);
         }
     }
 }
 
 /// The costs of a device, known or measured now.
 fn costs(engine: &mut Engine, request: &Request) -> Result<KnownCosts, LabError> {
-    kept::costs_of(engine, Backend::best(), request.costs.as_deref(), WAKING).map_err(|error: MeasureError| {
-        LabError::Device {
-            why: match std::error::Error::source(&error) {
-                Some(cause) => format!("{error}: {cause}"),
-                None => error.to_string(),
-            },
-        }
+    let (backend, file) = (Backend::best(), request.costs.as_deref());
+    let known = kept::costs_of(engine, backend, file, |engine| measured(engine, backend, WAKING));
+    known.map_err(|error: MeasureError| LabError::Device {
+        why: match std::error::Error::source(&error) {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        },
     })
 }
 

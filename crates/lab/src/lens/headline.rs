@@ -182,11 +182,13 @@ fn rounds(run: &RunResult, row: &ResultRow) -> usize {
     least.unwrap_or(row.rounds) as usize
 }
 
-/// How far the subject of a row is ahead or behind: `4.90x`, or `more than 4.53x` where noise leaves no more than a winner.
+/// How far the subject of a row is ahead or behind: `4.90x`. Where noise leaves no more than a winner, an end of the interval, as
+/// `more than 4.53x`, or the lowest and the highest of too few rounds for one, as `4.53x to 5.60x`.
 pub(crate) fn size(run: &RunResult, row: &ResultRow, speed: &Speed<'_>) -> String {
     let ranked = both(run, row).all(rankable);
     match speed.verdict {
         "faster" | "slower" if ranked => times(speed.estimate),
+        "faster" | "slower" if !speed.interval => format!("{} to {}", times(speed.low), times(speed.high)),
         "faster" | "slower" if speed.low > 1.0 => format!("more than {}", times(speed.low)),
         "faster" | "slower" => format!("less than {}", times(speed.high)),
         _ => times(speed.estimate),
@@ -263,6 +265,14 @@ mod tests {
             "{}",
             noisy.sure_note
         );
+        // Few rounds have no interval: what they showed is told, and nothing of what others would.
+        let rules = Rules::of("throughput").without_intervals();
+        run.results[0].ratio = Some(ratio("ring", &ours, &ring, Better::Higher, rules));
+        let [low, high] = {
+            let found = speed(&run.results[0]).expect("a ratio");
+            [found.low, found.high].map(times)
+        };
+        assert_eq!(told(&run).lead, format!("{low} to {high}"));
     }
 
     #[test]

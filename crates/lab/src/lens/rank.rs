@@ -92,7 +92,8 @@ fn comparable(row: &ResultRow) -> bool {
 }
 
 /// Takes the verdict of a ratio between two rows back where one of them may not be ranked. Noise alone leaves one: whose whole
-/// interval, round by round, lies beyond 20 % is ahead for sure, though nobody can say how far.
+/// interval, round by round, lies beyond 20 % is ahead for sure, though nobody can say how far. It never gives one: what was taken
+/// back among many ratios stays so.
 pub(crate) fn settle(found: &mut Ratio, ours: &ResultRow, theirs: &ResultRow) {
     if rankable(ours) && rankable(theirs) {
         return;
@@ -102,7 +103,9 @@ pub(crate) fn settle(found: &mut Ratio, ours: &ResultRow, theirs: &ResultRow) {
         Some(better) if enough && comparable(ours) && comparable(theirs) => far_apart(better, found),
         _ => Verdict::Unknown,
     };
-    verdict.as_str().clone_into(&mut found.verdict);
+    if found.verdict != verdict.as_str() {
+        Verdict::Unknown.as_str().clone_into(&mut found.verdict);
+    }
 }
 
 /// [`settle`] for all rows of a run, whatever its file says.
@@ -219,7 +222,7 @@ mod tests {
 
     #[test]
     fn noise_leaves_a_winner_far_ahead_and_other_marks_leave_none() {
-        let found = |low: f64, mark: &str, rounds: u32| {
+        let settled = |low: f64, mark: &str, rounds: u32, verdict: &str| {
             let [mut ours, mut theirs] = [row("sealway", 5.0), row("v2ray", 1.0)];
             theirs.flags.push(mark.to_owned());
             (ours.rounds, theirs.rounds) = (9, rounds);
@@ -228,17 +231,20 @@ mod tests {
                 estimate: Num(low * 1.1),
                 low: Num(low),
                 high: Num(low * 1.2),
-                verdict: "faster".to_owned(),
+                verdict: verdict.to_owned(),
                 ..Ratio::default()
             });
             let mut rows = [ours, theirs];
             settle_all(&mut rows);
             speed(&rows[0]).expect("a ratio").verdict.to_owned()
         };
+        let found = |low: f64, mark: &str, rounds: u32| settled(low, mark, rounds, "faster");
         assert_eq!(found(4.5, "unusable", 9), "faster");
         assert_eq!(found(1.1, "unusable", 9), "unknown", "within 20 %");
         assert_eq!(found(4.5, "unusable", 2), "unknown", "two rounds");
         assert_eq!(found(4.5, "unauthenticated", 9), "unknown");
         assert_eq!(found(1.1, "noisy", 9), "faster", "what may be ranked keeps its own");
+        let taken_back = settled(4.5, "unusable", 9, "unknown");
+        assert_eq!(taken_back, "unknown", "what was not decided stays so");
     }
 }

@@ -232,6 +232,7 @@ fn wanted(run: &RunResult, row: &ResultRow) -> Result<Wanted, TrendError> {
     let canary = || median(&canary::control(run, &key, row)?);
     let (control, scale) = match peer {
         Some(peer) => (peer, 0.0),
+        None if is_memory => (Control::Nothing, 0.0),
         None => canary().map_or((Control::Nothing, 0.0), |speed| (Control::Canary, speed.ln())),
     };
     let (machine, responder) = machines(run);

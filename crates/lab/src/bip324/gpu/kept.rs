@@ -3,13 +3,10 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
-use std::time::Duration;
 
 use sealway_bip324::batch::{Backend, Costs, KeptCosts, MeasureError};
 use sealway_cuda::Engine;
 use sealway_net::replace::replace;
-
-use super::measured;
 
 /// Costs, and where they are from.
 #[derive(Debug)]
@@ -32,16 +29,16 @@ pub(super) enum CostsFile {
     Failed(io::Error),
 }
 
-/// The costs of a GPU's engine and of this processor with one thread: those that `file` holds for this setting, or else
-/// measured for as long as the GPU takes to be awake, and kept there.
+/// The costs of a GPU's engine and of this processor with one thread: those that `file` holds for this setting, or else what
+/// `measure` finds, kept there.
 ///
 /// # Errors
-/// As [`Costs::measure`]; what becomes of the file is none.
+/// Those of `measure`; what becomes of the file is none.
 pub(super) fn costs_of(
     engine: &mut Engine,
     backend: Backend,
     file: Option<&Path>,
-    waking: Duration,
+    measure: impl FnOnce(&mut Engine) -> Result<Costs, MeasureError>,
 ) -> Result<KnownCosts, MeasureError> {
     let setting = KeptCosts::setting_of_gpu(engine, backend);
     let kept = file.map_or(Ok(KeptCosts::default()), read);
@@ -51,7 +48,7 @@ pub(super) fn costs_of(
         let file = CostsFile::Read;
         return Ok(KnownCosts { costs, file });
     }
-    let costs = measured(engine, backend, waking)?;
+    let costs = measure(engine)?;
     let written = kept.and_then(|mut kept| {
         kept.set(&setting, costs);
         file.map(|file| write(file, &kept)).transpose()

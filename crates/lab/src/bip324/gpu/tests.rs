@@ -139,25 +139,23 @@ fn a_run_says_by_which_costs_it_went() {
     assert_eq!(error.ending(), Ending::Done);
 }
 
-/// As long as a GPU takes to be awake, and once in any case.
+/// As long as a GPU takes to be awake, and once in any case; the last time counts.
 #[test]
 fn costs_are_measured_until_the_device_is_awake() {
-    let launches = |waking| {
-        let device = Fake::new(Model);
-        let seen = Arc::clone(&device.seen);
-        let mut engine = Engine::with_device(Box::new(device), options()).unwrap();
-        let begin = Instant::now();
-        measured(&mut engine, Backend::best(), waking).unwrap();
-        let (took, launches) = (begin.elapsed(), seen.lock().unwrap().launches.len());
-        assert!(took >= waking, "{took:?}");
-        launches
+    let last = |waking: Duration| {
+        let (begin, mut times) = (Instant::now(), 0_u32);
+        let last = last_of(waking, || {
+            times += 1;
+            std::thread::sleep(Duration::from_millis(1));
+            Ok::<u32, MeasureError>(times)
+        });
+        assert_eq!(last.unwrap(), times);
+        (times, begin.elapsed())
     };
-    let once = launches(Duration::ZERO);
-    let often = launches(Duration::from_millis(500));
-    assert!(
-        once > 0 && often.is_multiple_of(once),
-        "{often} launches, {once} at a time"
-    );
+    assert_eq!(last(Duration::ZERO).0, 1);
+    let waking = Duration::from_millis(20);
+    let (_, took) = last(waking);
+    assert!(took >= waking, "{took:?}");
 }
 
 /// Measured once, and once more only for what costs differently; what is no file of ours stays as it is.
@@ -172,14 +170,21 @@ fn costs_are_kept() {
     };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cache/sealway/costs");
-    let known = |options: Options, path: Option<&Path>| {
-        let device = Fake::new(Model);
-        let seen = Arc::clone(&device.seen);
-        let mut engine = Engine::with_device(Box::new(device), options).unwrap();
-        let known = kept::costs_of(&mut engine, Backend::best(), path, Duration::ZERO).unwrap();
-        drop(engine);
-        let measured = !seen.lock().unwrap().launches.is_empty();
-        (known, measured)
+    // To measure what the model of a device costs takes long; each time is told apart from the others.
+    let mut times = 0;
+    let mut known = |options: Options, path: Option<&Path>| {
+        let mut engine = Engine::with_device(Box::new(Fake::new(Model)), options).unwrap();
+        let before = times;
+        let known = kept::costs_of(&mut engine, Backend::best(), path, |_| {
+            times += 1;
+            let fixed = times;
+            let cpu = Line {
+                fixed,
+                ..Line::default()
+            };
+            Ok(Costs { cpu, ..halves() })
+        });
+        (known.unwrap(), times > before)
     };
     let other = || Options { chunks: 2, ..options() };
     let (none, measured) = known(options(), None);

@@ -55,11 +55,11 @@ impl Gpus {
                 Ok(engine) => devices.push((device, engine.device().clone())),
                 Err(Error::NoSuchDevice { .. }) => break,
                 Err(error @ Error::TooOldDevice { .. }) => none = error,
-                Err(error) => return Err(said(&error)),
+                Err(error) => return Err(said(device, &error)),
             }
         }
         if devices.is_empty() {
-            return Err(said(&none));
+            return Err(said(0, &none));
         }
         Ok(Gpus { open, devices })
     }
@@ -87,7 +87,8 @@ impl Gpus {
     /// # Errors
     /// As [`Gpus::find`].
     pub(crate) fn open_first(&self, options: Options) -> Result<Engine, LabError> {
-        self.open(0, options).map_err(|error| said(&error))
+        let (device, _) = self.devices[0];
+        self.open(0, options).map_err(|error| said(device, &error))
     }
 
     /// How many there are.
@@ -118,14 +119,15 @@ impl Gpus {
     }
 }
 
-/// Whether there is nothing to measure, or something that should work and does not.
-fn said(error: &Error) -> LabError {
-    let why = error.to_string();
+/// Whether there is nothing to measure, or something that should work and does not: the GPU of this number.
+fn said(device: u32, error: &Error) -> LabError {
     match error {
         Error::NoDriver | Error::NoDevice | Error::DriverTooOld { .. } | Error::TooOldDevice { .. } => {
-            LabError::NoDevice { why }
+            LabError::NoDevice { why: error.to_string() }
         }
-        _ => LabError::Device { why },
+        _ => LabError::Device {
+            why: format!("{error} (number {device}; CUDA_VISIBLE_DEVICES can leave it out)"),
+        },
     }
 }
 
@@ -192,6 +194,6 @@ mod tests {
             let why = none.to_string();
             assert!(matches!(with(none), LabError::NoDevice { why: said } if said == why));
         }
-        assert!(matches!(with(Error::Lost), LabError::Device { .. }));
+        assert!(matches!(with(Error::Lost), LabError::Device { why } if why.contains("number 0;")));
     }
 }
