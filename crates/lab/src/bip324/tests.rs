@@ -383,7 +383,8 @@ fn packets_go_over_an_emulated_link() {
         let mut cell = socket_cell(&links, Fault::None, single, over);
         let counted = cell.window(Duration::ZERO, Duration::from_millis(250)).unwrap();
         let rate = counted.bytes as f64 / counted.wall_s;
-        assert!(0.0 < rate && rate < 1.5 * 250e3, "{rate} B/s");
+        // Without it a hundred times as much; what a busy machine held up may come in the window.
+        assert!(0.0 < rate && rate < 4.0 * 250e3, "{rate} B/s");
     }
     let got = socket_cell(&links, Fault::Text, false, over).window(Duration::ZERO, Duration::ZERO);
     assert!(matches!(got, Err(CellError::Wrong { .. })), "{got:?}");

@@ -145,7 +145,10 @@ pub(super) fn basis((low, high): (f64, f64), interval: bool, rounds: usize, grad
     let beyond = low > 1.0 + QUICK_MARGIN || high < 1.0 / (1.0 + QUICK_MARGIN);
     let rule = match (grade, rounds) {
         (Grade::Undecided, ..LEAST_ROUNDS) => "; fewer than 3 rounds decide nothing",
-        (Grade::Undecided, _) if beyond => "; one of the figures may not be ranked",
+        (Grade::Undecided, ..6) if beyond => "; one of the figures may not be ranked",
+        (Grade::Undecided, _) if beyond => {
+            "; one of the figures may not be ranked, or chance may show it among so many"
+        }
         (Grade::Undecided, ..6) => "; with fewer than 6 rounds, only leads over 20 % count",
         _ => "",
     };

@@ -77,7 +77,8 @@ fn packets_come_both_ways_over_a_link() {
         cell.prepare().unwrap();
         let counted = cell.window(Duration::ZERO, Duration::ZERO).unwrap();
         let rate = counted.bytes as f64 / counted.wall_s;
-        assert!(0.0 < rate && rate < 1.5 * 2.0 * 250e3, "{rate} B/s");
+        // Without it a hundred times as much; what a busy machine held up may come in the window.
+        assert!(0.0 < rate && rate < 4.0 * 2.0 * 250e3, "{rate} B/s");
         let soonest = counted.tails[0].1.at(0.0).unwrap();
         assert!(soonest >= 0.01, "{soonest} s");
     }
