@@ -1,6 +1,8 @@
 //! Which of several rows is best, and what may be said of two.
 
-use crate::result::{Ratio, ResultRow};
+use std::collections::BTreeMap;
+
+use crate::result::{Case, Ratio, ResultRow};
 use crate::stats::{Better, MIN_RANGE_ROUNDS, QUICK_MARGIN, Verdict, far_apart};
 
 /// Differences below this are never called a win: 1 %.
@@ -110,15 +112,18 @@ pub(crate) fn settle(found: &mut Ratio, ours: &ResultRow, theirs: &ResultRow) {
 
 /// [`settle`] for all rows of a run, whatever its file says.
 pub(crate) fn settle_all(rows: &mut [ResultRow]) {
+    fn place<'a>(row: &'a ResultRow, subject: &'a str) -> (&'a str, &'a str, &'a str, &'a Case) {
+        (&row.workload, &row.metric, subject, &row.case)
+    }
+    // A file may have very many.
+    let mut known = BTreeMap::new();
+    for row in rows.iter() {
+        known.entry(place(row, &row.subject)).or_insert(row);
+    }
     let settled = |ours: &ResultRow| {
-        let mut found = ours.ratio.clone()?;
-        let is_theirs = |row: &&ResultRow| {
-            row.subject == found.to
-                && row.metric == ours.metric
-                && row.workload == ours.workload
-                && row.case == ours.case
-        };
-        let theirs = rows.iter().find(is_theirs)?;
+        let ratio = ours.ratio.as_ref()?;
+        let theirs = known.get(&place(ours, &ratio.to))?;
+        let mut found = ratio.clone();
         settle(&mut found, ours, theirs);
         Some(found)
     };
