@@ -156,7 +156,7 @@ impl Headline {
         self.sure_note = match sure {
             Grade::Uncertain => format!("{} were disturbed, run again; {basis}", calm.share()),
             Grade::Likely if calm.disturbed() => format!("{basis}; {} were disturbed", calm.share()),
-            Grade::Likely => format!("{basis}; figures are noisy, or nobody checked a program's work"),
+            Grade::Likely => format!("{basis}; figures are noisy, or could not all be checked"),
             _ => basis,
         };
     }
@@ -261,7 +261,7 @@ mod tests {
             (format!("more than {low}"), Some(Grade::Likely))
         );
         assert!(
-            noisy.sure_note.ends_with("nobody checked a program's work"),
+            noisy.sure_note.ends_with("could not all be checked"),
             "{}",
             noisy.sure_note
         );
