@@ -16,7 +16,7 @@ use crate::run::{CellError, Counted, Timed};
 /// How far ahead a start is set: longer than it takes to wake a thread.
 const AHEAD: Duration = Duration::from_micros(200);
 
-/// Packets of a chunk for each thread, and the batches that these are at least.
+/// Packets and batches of a chunk, at least.
 const PACKETS: usize = 16_384;
 const BATCHES: usize = 4;
 
@@ -38,12 +38,9 @@ impl ThreadsCell {
     }
 }
 
-const fn chunk(batch: usize) -> usize {
-    if PACKETS > BATCHES * batch {
-        PACKETS
-    } else {
-        BATCHES * batch
-    }
+/// Packets of a chunk for each thread.
+fn chunk(batch: usize) -> usize {
+    PACKETS.max(BATCHES * batch)
 }
 
 fn shares(count: usize, batch: usize, threads: usize) -> Vec<Range<usize>> {
