@@ -9,14 +9,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::common::{counting_target, exchange, pattern, target, udp_target, within};
-use crate::matrix::stream;
+use crate::matrix::{carry, stream};
 use crate::nginx;
-use crate::programs::{Endpoint, Place, Program};
+use crate::programs::{Endpoint, OURS, Place, Program, XRAY_IN, XRAY_OUT, there};
 use crate::ways::{Files, PROTOCOLS, Pair, VLESS, Way, config, door, freedom, placed};
-
-const OURS: [Program; 2] = [Program::Ours, Program::Ours];
-const XRAY_IN: [Program; 2] = [Program::Xray, Program::Ours];
-const XRAY_OUT: [Program; 2] = [Program::Ours, Program::Xray];
 
 fn way(name: &str, multi: bool, tls: bool) -> Way {
     let mut way = Way::new(VLESS, "grpc", tls);
@@ -25,10 +21,6 @@ fn way(name: &str, multi: bool, tls: bool) -> Way {
         json!({"serviceName": name, "multiMode": multi}),
     ];
     way
-}
-
-fn there(programs: [Program; 2]) -> bool {
-    programs.iter().all(|program| program.there())
 }
 
 /// Names that are escaped and paths of their own, both methods, both ways at once, 100 MiB each way, 200 streams at a time.
@@ -45,27 +37,7 @@ async fn carries(programs: [Program; 2]) {
     let vmess = Way::new(PROTOCOLS[1], "grpc", true);
     ways.push(vmess);
     let pair = Pair::start(programs, &ways, (target().await, udp_target().await)).await;
-    for (number, (door, _)) in pair.doors.iter().enumerate() {
-        for sizes in [(1, 1), (65536, 65536), (0, 65536), (1 << 20, 1 << 20)] {
-            let tries = if ways[number].protocol == "vmess" { 5 } else { 1 };
-            let done = stream(*door, sizes, tries).await;
-            assert_eq!(
-                done,
-                Ok(()),
-                "{programs:?}, {}, {:?}",
-                ways[number].name(),
-                ways[number].extra
-            );
-        }
-    }
-    let mut many = JoinSet::new();
-    for number in 0..200 {
-        let door = pair.doors[number % 12].0;
-        many.spawn(async move { stream(door, (20_000, 20_000), 1).await });
-    }
-    for done in many.join_all().await {
-        assert_eq!(done, Ok(()), "{programs:?}, one of 200");
-    }
+    carry(programs, &pair, &ways, (200, 12)).await;
     for door in [pair.doors[0].0, pair.doors[9].0] {
         assert_eq!(
             stream(door, (100 << 20, 100 << 20), 1).await,

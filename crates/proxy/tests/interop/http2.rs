@@ -3,16 +3,13 @@
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::task::JoinSet;
 
 use crate::common::{counting_target, pattern, target, try_exchange, udp_target, within};
 use crate::grpc::speaking_target;
-use crate::lacks::tries;
-use crate::matrix::stream;
-use crate::programs::Program;
+use crate::matrix::{carry, stream};
+use crate::programs::{OURS, Program, there};
 use crate::ways::{PROTOCOLS, Pair, TROJAN, VLESS, Way};
 
-const OURS: [Program; 2] = [Program::Ours, Program::Ours];
 const V2RAY_IN: [Program; 2] = [Program::V2ray, Program::Ours];
 const V2RAY_OUT: [Program; 2] = [Program::Ours, Program::V2ray];
 
@@ -20,10 +17,6 @@ fn way(protocol: (&'static str, &'static str), [server, client]: [Value; 2]) -> 
     let mut way = Way::new(protocol, "http", true);
     way.extra = [server, client];
     way
-}
-
-fn there(programs: [Program; 2]) -> bool {
-    programs.iter().all(|program| program.there())
 }
 
 /// Hosts that are named or not, paths that are escaped, 1 MiB both ways at once, 100 streams at a time, 32 MiB each way.
@@ -39,20 +32,7 @@ async fn carries(programs: [Program; 2]) {
         ways.push(way(protocol, [named.clone(), one.clone()]));
     }
     let pair = Pair::start(programs, &ways, (target().await, udp_target().await)).await;
-    for ((door, _), way) in pair.doors.iter().zip(&ways) {
-        for sizes in [(1, 1), (65536, 65536), (0, 65536), (1 << 20, 1 << 20)] {
-            let done = within(&way.name(), stream(*door, sizes, tries(programs[0], way))).await;
-            assert_eq!(done, Ok(()), "{programs:?}, {}, {:?}, {sizes:?}", way.name(), way.extra);
-        }
-    }
-    let mut many = JoinSet::new();
-    for number in 0..100 {
-        let door = pair.doors[number % 2].0;
-        many.spawn(async move { stream(door, (20_000, 20_000), 1).await });
-    }
-    for done in many.join_all().await {
-        assert_eq!(done, Ok(()), "{programs:?}, one of 100");
-    }
+    carry(programs, &pair, &ways, (100, 2)).await;
     let done = stream(pair.doors[0].0, (32 << 20, 32 << 20), 1).await;
     assert_eq!(done, Ok(()), "{programs:?}, 32 MiB");
 }

@@ -8,7 +8,7 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::common::{pattern, target, try_exchange_slowly, udp_target};
+use crate::common::{pattern, target, try_exchange_slowly, udp_target, within};
 use crate::lacks::{Largest, first_pause, has, largest_datagram, tries};
 use crate::programs::{Program, nothing_is_wrong};
 use crate::ways::{NETWORKS, PROTOCOLS, Pair, Way};
@@ -36,6 +36,24 @@ const PATIENCE: Duration = Duration::from_secs(240);
 /// One exchange, begun anew if it fails and there are tries left.
 pub(crate) async fn stream(door: SocketAddr, sizes: (usize, usize), tries: usize) -> Result<(), String> {
     stream_slowly(door, sizes, tries, Duration::ZERO).await
+}
+
+/// Streams of several sizes over each way of a pair, both ways at once; then so many at a time over the first `doors` ways in turn.
+pub(crate) async fn carry(programs: [Program; 2], pair: &Pair, ways: &[Way], (many, doors): (usize, usize)) {
+    for ((door, _), way) in pair.doors.iter().zip(ways) {
+        for sizes in SMALL {
+            let done = within(&way.name(), stream(*door, sizes, tries(programs[0], way))).await;
+            assert_eq!(done, Ok(()), "{programs:?}, {}, {:?}, {sizes:?}", way.name(), way.extra);
+        }
+    }
+    let mut all = JoinSet::new();
+    for number in 0..many {
+        let door = pair.doors[number % doors].0;
+        all.spawn(async move { stream(door, (20_000, 20_000), 1).await });
+    }
+    for done in all.join_all().await {
+        assert_eq!(done, Ok(()), "{programs:?}, one of {many}");
+    }
 }
 
 /// The same, with a pause behind its first bytes.

@@ -35,6 +35,18 @@ pub(crate) fn nothing_is_wrong(client: Program, server: Program, wrong: &[String
     assert!(wrong.is_empty(), "{ends}:\n{}", wrong.join("\n"));
 }
 
+/// Both ends are ours.
+pub(crate) const OURS: [Program; 2] = [Program::Ours, Program::Ours];
+/// Xray is the client of ours.
+pub(crate) const XRAY_IN: [Program; 2] = [Program::Xray, Program::Ours];
+/// Xray is the server of ours.
+pub(crate) const XRAY_OUT: [Program; 2] = [Program::Ours, Program::Xray];
+
+/// True if client and server can be started.
+pub(crate) fn there(programs: [Program; 2]) -> bool {
+    programs.into_iter().all(Program::there)
+}
+
 impl Program {
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::common::{exchange, target, udp_exchange_up_to, udp_target, within};
 use crate::inner::{Inner, Tap, holds};
-use crate::programs::{Place, Program, Running};
+use crate::programs::{Place, Program, Running, there};
 use crate::ways::{Files, VISION, Way, config, door, freedom, placed};
 
 pub(crate) const PAIRS: [[Program; 2]; 3] = [
@@ -62,10 +62,6 @@ pub(crate) async fn start([client, server]: [Program; 2], targets: &[SocketAddr]
         _places: [near, far],
         _files: files,
     }
-}
-
-fn there(pair: [Program; 2]) -> bool {
-    pair.into_iter().all(Program::there)
 }
 
 /// The suites of the inner TLS, and whether what is sealed with them leaves the outer one.

@@ -10,12 +10,8 @@ use tokio::task::JoinSet;
 use crate::common::{counting_target, target, udp_target, within};
 use crate::matrix::stream;
 use crate::nginx;
-use crate::programs::{Endpoint, Place, Program};
+use crate::programs::{Endpoint, OURS, Place, Program, XRAY_IN, XRAY_OUT, there};
 use crate::ways::{Files, PROTOCOLS, Pair, VLESS, Way, config, door, freedom, placed};
-
-const OURS: [Program; 2] = [Program::Ours, Program::Ours];
-const XRAY_IN: [Program; 2] = [Program::Xray, Program::Ours];
-const XRAY_OUT: [Program; 2] = [Program::Ours, Program::Xray];
 
 fn way(tls: bool, settings: [Value; 2]) -> Way {
     let mut way = Way::new(VLESS, "xhttp", tls);
@@ -27,10 +23,6 @@ fn way(tls: bool, settings: [Value; 2]) -> Way {
 fn mode(name: &str, tls: bool, told: bool) -> Way {
     let server = if told { json!({"mode": name}) } else { json!({}) };
     way(tls, [server, json!({"mode": name})])
-}
-
-fn there(programs: [Program; 2]) -> bool {
-    programs.iter().all(|program| program.there())
 }
 
 const MODES: [&str; 3] = ["stream-one", "stream-up", "packet-up"];
